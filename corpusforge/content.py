@@ -1,0 +1,109 @@
+"""The content digest: what a table says, whatever shards it is cut into and whatever order its rows stand in.
+
+A row's hash combines the xxh3-64 of its values; a table's digest is two 64-bit sums over differently mixed row hashes.
+Sums commute, so shards add up and any sharding of the same rows gives the same digest.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+import xxhash
+
+from corpusforge.seeds import U64, mix
+
+_NULL = 0x6E756C6C
+
+
+class ContentDigest:
+    """Adds up row hashes.
+
+    >>> rows = pa.record_batch({"a": ["x", "y"], "b": [1, 2]})
+    >>> whole, parts = ContentDigest(), ContentDigest()
+    >>> whole.add(rows); parts.add(rows.slice(1)); parts.add(rows.slice(0, 1))
+    >>> whole.hex() == parts.hex()
+    True
+    """
+
+    def __init__(self) -> None:
+        self._sums = [0, 0]
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add the rows of a batch."""
+        hashes = row_hashes(batch)
+        for k in (0, 1):
+            mixed = mix(hashes + np.uint64(k))
+            self._sums[k] = (self._sums[k] + int(np.add.reduce(mixed, dtype=np.uint64))) % 2**64
+
+    def hex(self) -> str:
+        """32 hex digits."""
+        return "".join(f"{s:016x}" for s in self._sums)
+
+
+def combine(digests: Iterable[str]) -> str:
+    """The digest of several tables' rows together.
+
+    >>> combine([]) == ContentDigest().hex()
+    True
+    """
+    sums = [0, 0]
+    for digest in digests:
+        for k in (0, 1):
+            sums[k] = (sums[k] + int(digest[16 * k : 16 * k + 16], 16)) % 2**64
+    return "".join(f"{s:016x}" for s in sums)
+
+
+def row_hashes(batch: pa.RecordBatch) -> U64:
+    """One 64-bit hash a row, over all columns by name."""
+    total = np.zeros(batch.num_rows, np.uint64)
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        seed = np.uint64(xxhash.xxh3_64_intdigest(name.encode()))
+        total = mix(total + mix(_column_hashes(column) ^ seed))
+    return total
+
+
+def _column_hashes(column: pa.Array) -> U64:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = column.dictionary_decode()
+        kind = column.type
+    if pa.types.is_fixed_size_list(kind):
+        column = column.cast(pa.list_(kind.value_type))
+        kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        hashes = _slice_hashes(_bytes_of(column.buffers()[2]), _offsets(column), 1)
+    elif pa.types.is_list(kind):
+        values = column.values
+        width = values.type.bit_width // 8
+        data = _bytes_of(values.buffers()[1])[values.offset * width :]
+        hashes = _slice_hashes(data, _offsets(column), width)
+    else:
+        integers = (
+            column.cast(pa.int64(), safe=False) if pa.types.is_integer(kind) else column.view(pa.int64())
+        )
+        hashes = mix(integers.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64))
+    if column.null_count:
+        hashes = np.where(column.is_null().to_numpy(zero_copy_only=False), np.uint64(_NULL), hashes)
+    return hashes
+
+
+def _bytes_of(buffer: pa.Buffer | None) -> memoryview:
+    return memoryview(b"") if buffer is None else memoryview(buffer)
+
+
+def _offsets(column: pa.Array) -> list[int]:
+    buffer = column.buffers()[1]
+    if buffer is None:
+        return [0] * (len(column) + 1)
+    found = np.frombuffer(buffer, np.int32, len(column) + 1, column.offset * 4)
+    return found.tolist()  # type: ignore[no-any-return]
+
+
+def _slice_hashes(data: memoryview, offsets: list[int], width: int) -> U64:
+    # A Python loop with a reason: one C call a row (about 0.2 us), against a row of hundreds to thousands of bytes.
+    digest = xxhash.xxh3_64_intdigest
+    pairs = itertools.pairwise(offsets)
+    return np.fromiter((digest(data[a * width : b * width]) for a, b in pairs), np.uint64, len(offsets) - 1)

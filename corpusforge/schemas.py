@@ -1,0 +1,120 @@
+"""The house's dictionary: every table that passes from one room to another, field by field.
+
+Types, units, and what 0 and null mean. One word, one thing: a *segment* is BERT's A or B, a *span* is the unit of
+deduplication or masking, a *shard* is a file, a *batch* is named tensors in the trainer (and an Arrow RecordBatch
+where the type says so).
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+REASON = pa.dictionary(pa.int16(), pa.string())
+"""Why something was dropped, e.g. ``"line:few-words"``. Null would mean kept; drops always carry one."""
+
+DOCUMENTS = pa.schema(
+    [
+        # 32 hex digits: xxh3-128 of (source, position). Same input, same id, for any grouping into shards.
+        pa.field("id", pa.string(), nullable=False),
+        # Where the page was fetched from, as recorded by the crawl. Null: the input has no URLs.
+        pa.field("url", pa.string()),
+        # Input file relative to the input folder it was named by, "/" between parts; a hub name for datasets.
+        pa.field("source", pa.string(), nullable=False),
+        # Number of the record in its source, counted from 0 (byte offset of the line for split text files).
+        pa.field("position", pa.int64(), nullable=False),
+        # When it was crawled or written, UTC, whole seconds. Null: unknown.
+        pa.field("timestamp", pa.timestamp("s", tz="UTC")),
+        # ISO 639-1 code found by a detector or given by the input. Null: not looked at.
+        pa.field("language", pa.string()),
+        # The text: valid UTF-8 without NUL, lines separated by "\n". Never null; may be empty.
+        pa.field("text", pa.string(), nullable=False),
+    ]
+)
+"""One row a document, e.g. ``("9f..", "http://a.org/", "crawl/a.warc.gz", 17, 2024-05-18T01:58:10Z, None, "Hi.")``."""
+
+REJECTS = pa.schema(
+    [
+        pa.field("document", pa.string(), nullable=False),  # DOCUMENTS.id it has or would have had
+        pa.field("url", pa.string()),
+        pa.field("source", pa.string(), nullable=False),
+        pa.field("position", pa.int64(), nullable=False),
+        # Number of the line in the text it was cut from, from 0. Null: the whole page or record was dropped.
+        pa.field("line", pa.int32()),
+        pa.field("reason", REASON, nullable=False),
+        # What the rule saw ("4 words", "nl 0.87", an exception's text). Null: the reason says it all.
+        pa.field("detail", pa.string()),
+        # The dropped line, or the whole page; for unreadable records what could be decoded, else "".
+        pa.field("text", pa.string(), nullable=False),
+    ]
+)
+"""One row a dropped record (``record:*``), page (``page:*``) or line (``line:*``)."""
+
+REPEATS = pa.schema(
+    [
+        pa.field("document", pa.string(), nullable=False),  # the document that lost text
+        pa.field(
+            "reason", REASON, nullable=False
+        ),  # "span:repeated", or "page:few-sentences" for what was left
+        pa.field("start", pa.int64(), nullable=False),  # byte offset in that document's text before the cut
+        pa.field("stop", pa.int64(), nullable=False),  # byte offset behind the last byte cut
+        pa.field("text", pa.string(), nullable=False),  # the text that was cut
+        pa.field("kept_document", pa.string()),  # where the first copy of it survives; null for page reasons
+        pa.field("kept_start", pa.int64()),  # byte offset of the survivor there; null as above
+    ]
+)
+"""One row a piece of text cut by deduplication."""
+
+
+def token_type(vocab_size: int) -> pa.DataType:
+    """The smallest unsigned type that holds every id of a vocabulary.
+
+    >>> token_type(30_528)
+    DataType(uint16)
+    """
+    return pa.uint16() if vocab_size <= 1 << 16 else pa.uint32()
+
+
+def tokens_schema(vocab_size: int) -> pa.Schema:
+    """TOKENS: one row a document, sentences already encoded, no special ids in them."""
+    return pa.schema(
+        [
+            pa.field("document", pa.string(), nullable=False),  # DOCUMENTS.id
+            pa.field(
+                "ids", pa.list_(token_type(vocab_size)), nullable=False
+            ),  # all sentences, one after another
+            pa.field("sentences", pa.list_(pa.int32()), nullable=False),  # tokens of each sentence; never 0
+        ]
+    )
+
+
+def instances_schema(vocab_size: int, *, masks: bool) -> pa.Schema:
+    """INSTANCES: one row a training example.
+
+    ``masks``: whether masks are stored with the row (static, duplicated) or drawn by the loader (dynamic).
+    With stored masks ``input_ids`` are what the model sees and ``masked_labels`` the originals.
+    """
+    ids = token_type(vocab_size)
+    fields = [
+        pa.field("input_ids", pa.list_(ids), nullable=False),  # [CLS] A [SEP] or [CLS] A [SEP] B [SEP]
+        # Tokens of segment A with [CLS] and its [SEP], and of segment B with its [SEP]; second 0: one segment only.
+        pa.field("segment_lengths", pa.list_(pa.uint16(), 2), nullable=False),
+        pa.field(
+            "pair_label", pa.int8()
+        ),  # 0: B continues A; 1: B is from elsewhere; null: not a pair format
+        pa.field("document", pa.uint64(), nullable=False),  # seeds.document_keys of the document A is from
+        pa.field(
+            "index", pa.uint32(), nullable=False
+        ),  # number of the instance in its document and copy, from 0
+        pa.field(
+            "copy", pa.uint16(), nullable=False
+        ),  # which duplicate of the corpus; 0 for static and dynamic
+        pa.field("length", pa.uint16(), nullable=False),  # len(input_ids), for batching without reading ids
+    ]
+    if masks:
+        fields += [
+            pa.field(
+                "masked_positions", pa.list_(pa.uint16()), nullable=False
+            ),  # ascending positions in input_ids
+            pa.field("masked_labels", pa.list_(ids), nullable=False),  # the original id at each of them
+        ]
+    return pa.schema(fields)

@@ -1,0 +1,143 @@
+"""A work unit and its output: what can be done on its own, done again, and gone on with after a crash.
+
+A unit is defined by the input alone. Its shards are cut where the text read reaches a fixed size, so they are the same
+for any number of workers. After each shard an entry is written; a unit that is run again reads its entries, drops
+those whose files are gone or altered, and goes on behind the last good one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from corpusforge import shards
+from corpusforge.shards import Entry, Shard, ShardWriter, Tallies
+
+Advance = Callable[[int], None]
+"""Tells the progress bar that so many more bytes (or rows) of input are done. Cheap to call often."""
+
+
+@dataclasses.dataclass(frozen=True)
+class UnitResult:
+    """The small row a unit sends back: never text. ``resumed``: its output was already there."""
+
+    unit: int
+    tallies: Tallies
+    statistics: dict[str, Any]
+    resumed: bool = False
+
+
+class UnitWork(Protocol):
+    """What an engine runs for each unit: a picklable object of an importable module."""
+
+    def __call__(self, unit: Any, advance: Advance) -> UnitResult:
+        """Do the unit's work, write its shards, and return its row."""
+
+
+class UnitOutput:
+    """Writes the tables of one unit, shard by shard.
+
+    ``tables``: ``{name: (schema, "parquet" | "arrow")}``. Use as a context manager; on an error the unfinished shard
+    is deleted and finished ones stay.
+    """
+
+    def __init__(
+        self, folder: str, unit: int, tables: Mapping[str, tuple[pa.Schema, str]], shard_bytes: int
+    ) -> None:
+        self.folder, self.unit, self.tables, self.shard_bytes = folder, unit, dict(tables), shard_bytes
+        self.entries = _good_entries(folder, unit)
+        self._writers: dict[str, ShardWriter] = {}
+        self._fresh()
+
+    @property
+    def position(self) -> int:
+        """Records of the unit that finished shards already cover."""
+        return self.entries[-1].position if self.entries else 0
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing of the unit is left to do."""
+        return bool(self.entries) and self.entries[-1].last
+
+    def write(
+        self,
+        batches: Mapping[str, pa.RecordBatch],
+        *,
+        position: int,
+        size: int,
+        tallies: Tallies,
+        statistics: Mapping[str, Any],
+    ) -> None:
+        """Add the output of one input batch.
+
+        ``position``: records of the unit consumed so far; ``size``: bytes of text read, which decide the cut.
+        """
+        for table, batch in batches.items():
+            self._writer(table).write(batch)
+        shards.add_tallies(self._tallies, tallies)
+        shards.add_statistics(self._statistics, dict(statistics))
+        self._position, self._size = position, self._size + size
+        if self._size >= self.shard_bytes:
+            self._cut(last=False)
+
+    def finish(self) -> UnitResult:
+        """Write the last shard (an empty one where the unit had nothing) and return the unit's row."""
+        if not self.done:
+            self._cut(last=True)
+        return self.result(resumed=False)
+
+    def result(self, *, resumed: bool) -> UnitResult:
+        """The unit's row from its entries."""
+        _, tallies, statistics = shards.gather(self.entries)
+        return UnitResult(self.unit, tallies, statistics, resumed)
+
+    def __enter__(self) -> UnitOutput:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for writer in self._writers.values():
+            writer.abandon()
+
+    def _fresh(self) -> None:
+        self._tallies: Tallies = {}
+        self._statistics: dict[str, Any] = {}
+        self._size, self._position = 0, self.position
+
+    def _stem(self) -> str:
+        return f"part-{self.unit:05d}-{len(self.entries):05d}"
+
+    def _writer(self, table: str) -> ShardWriter:
+        if table not in self._writers:
+            schema, kind = self.tables[table]
+            name = f"{table}/{self._stem()}{shards.SUFFIX[kind]}"
+            self._writers[table] = ShardWriter(self.folder, name, schema, kind)
+        return self._writers[table]
+
+    def _cut(self, *, last: bool) -> None:
+        written: dict[str, Shard] = {table: self._writer(table).finish() for table in self.tables}
+        self._writers = {}
+        stem = self._stem()
+        entry = Entry(
+            self.unit, len(self.entries), self._position, last, written, self._tallies, self._statistics
+        )
+        shards.write_json(shards.join(self.folder, f"entries/{stem}.json"), dataclasses.asdict(entry))
+        self.entries.append(entry)
+        self._fresh()
+
+
+def _good_entries(folder: str, unit: int) -> list[Entry]:
+    good: list[Entry] = []
+    for entry in shards.load_entries(folder, f"part-{unit:05d}-"):
+        intact = entry.shard == len(good) and all(_intact(folder, shard) for shard in entry.tables.values())
+        if not intact:
+            break
+        good.append(entry)
+    return good
+
+
+def _intact(folder: str, shard: Shard) -> bool:
+    path = shards.join(folder, shard.name)
+    return shards.exists(path) and shards.file_digest(path) == shard.digest
