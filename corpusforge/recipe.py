@@ -37,9 +37,7 @@ def between(low: float, high: float) -> Check:
     return lambda v: None if low <= v <= high else f"must lie between {low:g} and {high:g}"
 
 
-def option(
-    default: Any, help: str, *, unit: str = "", check: Check | None = None, is_path: bool = False
-) -> Any:
+def option(default: Any, help: str, *, unit: str = "", check: Check | None = None, is_path: bool = False) -> Any:
     """A recipe field. ``is_path``: resolved against the recipe's folder."""
     metadata = {"help": help, "unit": unit, "check": check, "is_path": is_path}
     if isinstance(default, tuple):
@@ -65,9 +63,7 @@ class Input:
         "plain text: one document a file, or blank lines between documents",
         check=one_of("file", "blank-line"),
     )
-    html: str = option(
-        "main", "text of HTML pages: the main content, or all text", check=one_of("main", "all")
-    )
+    html: str = option("main", "text of HTML pages: the main content, or all text", check=one_of("main", "all"))
     hub_config: str = option("", "configuration of a hub dataset")
     hub_split: str = option("train", "split of a hub dataset")
     unit_megabytes: int = option(
@@ -112,9 +108,7 @@ class Dedupe:
     """Which repeats are cut."""
 
     method: str = option("exact-spans", "what counts as a repeat", check=one_of("exact-spans"))
-    span_sentences: int = option(
-        3, "sentences of a span (T5 paper: 3)", unit="sentences", check=between(1, 64)
-    )
+    span_sentences: int = option(3, "sentences of a span (T5 paper: 3)", unit="sentences", check=between(1, 64))
     min_sentences: int = option(
         3,
         "a document that lost text and has fewer left is dropped (C4: 3)",
@@ -139,12 +133,8 @@ class Vocab:
     size: int = option(30_528, "entries with specials and unused slots; a multiple of 64", check=at_least(64))
     unused: int = option(128, "[unusedN] slots inside the size, for users to claim later", check=at_least(0))
     lowercase: bool = option(True, "uncased: lower case, accents stripped")
-    min_count: int = option(
-        2, "words seen less often are not learned from", unit="occurrences", check=at_least(1)
-    )
-    max_words: int = option(
-        4_000_000, "distinct words the learner reads: the most frequent ones", check=at_least(1000)
-    )
+    min_count: int = option(2, "words seen less often are not learned from", unit="occurrences", check=at_least(1))
+    max_words: int = option(4_000_000, "distinct words the learner reads: the most frequent ones", check=at_least(1000))
     alphabet: int = option(1000, "distinct characters kept (HF and google default)", check=at_least(64))
     allow_any_size: bool = option(False, "accept a size that is no multiple of 64")
     adopt: str = option("", "a tokenizer folder to take over instead of learning", is_path=True)
@@ -216,9 +206,7 @@ class Pretrain:
         16_384, "tokens, padded, that pass through the model at once", unit="tokens", check=at_least(64)
     )
     learning_rate: float = option(0.0, "peak; 0: the preset's own", check=at_least(0))
-    warmup_steps: int = option(
-        -1, "-1: the preset's own share of the steps", unit="steps", check=at_least(-1)
-    )
+    warmup_steps: int = option(-1, "-1: the preset's own share of the steps", unit="steps", check=at_least(-1))
     decay: str = option("linear", "after warm-up", check=one_of("linear", "constant"))
     short_length: int = option(
         128, "length of the first part of training (BERT: 128)", unit="tokens", check=at_least(8)
@@ -247,9 +235,7 @@ class Evaluate:
     tasks: tuple[str, ...] = option(("mlm",), "mlm (held-out loss against the unigram line), blimp")
     blimp_data: str = option("", "BLiMP: folder of .jsonl paradigms, or its .tar.gz", is_path=True)
     blimp_pairs: int = option(100, "pairs a paradigm: 100 is fast, 0 is all", check=at_least(0))
-    batch_tokens: int = option(
-        16_384, "tokens, padded, in one forward pass", unit="tokens", check=at_least(64)
-    )
+    batch_tokens: int = option(16_384, "tokens, padded, in one forward pass", unit="tokens", check=at_least(64))
 
 
 @dataclass(frozen=True)
@@ -327,7 +313,9 @@ def _checked(spec: dataclasses.Field[Any], value: Any, where: str, prefix: str) 
     factory = spec.default_factory
     default = spec.default if factory is dataclasses.MISSING else factory()
     if type(value) is not type(default):
-        what = f"{prefix}{spec.name} = {value!r} is no {'list' if isinstance(default, tuple) else type(default).__name__}"
+        what = (
+            f"{prefix}{spec.name} = {value!r} is no {'list' if isinstance(default, tuple) else type(default).__name__}"
+        )
         raise errors.RecipeInvalid(where, what, spec.metadata["help"])
     check = spec.metadata["check"]
     wrong = check(value) if check else None
@@ -377,9 +365,7 @@ def _resolve(recipe: Recipe, folder: Path) -> Recipe:
                 changes[spec.name] = section(value)
             elif spec.metadata.get("is_path") and not (spec.name == "paths" and values.format == "hub"):
                 many = isinstance(value, tuple)
-                changes[spec.name] = (
-                    tuple(resolved(v, spec) for v in value) if many else resolved(value, spec)
-                )
+                changes[spec.name] = tuple(resolved(v, spec) for v in value) if many else resolved(value, spec)
         return dataclasses.replace(values, **changes)
 
     return section(recipe)  # type: ignore[no-any-return]

@@ -52,9 +52,7 @@ REJECTS = pa.schema(
 REPEATS = pa.schema(
     [
         pa.field("document", pa.string(), nullable=False),  # the document that lost text
-        pa.field(
-            "reason", REASON, nullable=False
-        ),  # "span:repeated", or "page:few-sentences" for what was left
+        pa.field("reason", REASON, nullable=False),  # "span:repeated", or "page:few-sentences" for what was left
         pa.field("start", pa.int64(), nullable=False),  # byte offset in that document's text before the cut
         pa.field("stop", pa.int64(), nullable=False),  # byte offset behind the last byte cut
         pa.field("text", pa.string(), nullable=False),  # the text that was cut
@@ -79,9 +77,7 @@ def tokens_schema(vocab_size: int) -> pa.Schema:
     return pa.schema(
         [
             pa.field("document", pa.string(), nullable=False),  # DOCUMENTS.id
-            pa.field(
-                "ids", pa.list_(token_type(vocab_size)), nullable=False
-            ),  # all sentences, one after another
+            pa.field("ids", pa.list_(token_type(vocab_size)), nullable=False),  # all sentences, one after another
             pa.field("sentences", pa.list_(pa.int32()), nullable=False),  # tokens of each sentence; never 0
         ]
     )
@@ -98,23 +94,15 @@ def instances_schema(vocab_size: int, *, masks: bool) -> pa.Schema:
         pa.field("input_ids", pa.list_(ids), nullable=False),  # [CLS] A [SEP] or [CLS] A [SEP] B [SEP]
         # Tokens of segment A with [CLS] and its [SEP], and of segment B with its [SEP]; second 0: one segment only.
         pa.field("segment_lengths", pa.list_(pa.uint16(), 2), nullable=False),
-        pa.field(
-            "pair_label", pa.int8()
-        ),  # 0: B continues A; 1: B is from elsewhere; null: not a pair format
+        pa.field("pair_label", pa.int8()),  # 0: B continues A; 1: B is from elsewhere; null: not a pair format
         pa.field("document", pa.uint64(), nullable=False),  # seeds.document_keys of the document A is from
-        pa.field(
-            "index", pa.uint32(), nullable=False
-        ),  # number of the instance in its document and copy, from 0
-        pa.field(
-            "copy", pa.uint16(), nullable=False
-        ),  # which duplicate of the corpus; 0 for static and dynamic
+        pa.field("index", pa.uint32(), nullable=False),  # number of the instance in its document and copy, from 0
+        pa.field("copy", pa.uint16(), nullable=False),  # which duplicate of the corpus; 0 for static and dynamic
         pa.field("length", pa.uint16(), nullable=False),  # len(input_ids), for batching without reading ids
     ]
     if masks:
         fields += [
-            pa.field(
-                "masked_positions", pa.list_(pa.uint16()), nullable=False
-            ),  # ascending positions in input_ids
+            pa.field("masked_positions", pa.list_(pa.uint16()), nullable=False),  # ascending positions in input_ids
             pa.field("masked_labels", pa.list_(ids), nullable=False),  # the original id at each of them
         ]
     return pa.schema(fields)

@@ -102,9 +102,7 @@ class Manifest:
                 "run the stage that writes this folder (again)",
             ) from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise errors.ManifestInvalid(
-                path, f"unreadable manifest ({error})", "run the stage again"
-            ) from None
+            raise errors.ManifestInvalid(path, f"unreadable manifest ({error})", "run the stage again") from None
 
     def paths(self, folder: str, table: str) -> list[str]:
         """Full paths of a table's shards, in order."""
@@ -275,9 +273,7 @@ def read_shard(path: str) -> Iterator[pa.RecordBatch]:
         else:
             yield from pa.ipc.open_stream(pa.memory_map(str(path)))
     except (OSError, pa.ArrowInvalid) as error:
-        raise errors.ManifestInvalid(
-            str(path), f"unreadable shard ({error})", "run the stage that writes it"
-        ) from None
+        raise errors.ManifestInvalid(str(path), f"unreadable shard ({error})", "run the stage that writes it") from None
 
 
 def add_tallies(total: Tallies, more: Tallies) -> Tallies:

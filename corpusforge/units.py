@@ -44,13 +44,13 @@ class UnitOutput:
     is deleted and finished ones stay.
     """
 
-    def __init__(
-        self, folder: str, unit: int, tables: Mapping[str, tuple[pa.Schema, str]], shard_bytes: int
-    ) -> None:
+    def __init__(self, folder: str, unit: int, tables: Mapping[str, tuple[pa.Schema, str]], shard_bytes: int) -> None:
         self.folder, self.unit, self.tables, self.shard_bytes = folder, unit, dict(tables), shard_bytes
         self.entries = _good_entries(folder, unit)
         self._writers: dict[str, ShardWriter] = {}
-        self._fresh()
+        self._tallies: Tallies = {}
+        self._statistics: dict[str, Any] = {}
+        self._size, self._position = 0, self.position
 
     @property
     def position(self) -> int:
@@ -102,8 +102,7 @@ class UnitOutput:
             writer.abandon()
 
     def _fresh(self) -> None:
-        self._tallies: Tallies = {}
-        self._statistics: dict[str, Any] = {}
+        self._tallies, self._statistics = {}, {}
         self._size, self._position = 0, self.position
 
     def _stem(self) -> str:
@@ -120,9 +119,7 @@ class UnitOutput:
         written: dict[str, Shard] = {table: self._writer(table).finish() for table in self.tables}
         self._writers = {}
         stem = self._stem()
-        entry = Entry(
-            self.unit, len(self.entries), self._position, last, written, self._tallies, self._statistics
-        )
+        entry = Entry(self.unit, len(self.entries), self._position, last, written, self._tallies, self._statistics)
         shards.write_json(shards.join(self.folder, f"entries/{stem}.json"), dataclasses.asdict(entry))
         self.entries.append(entry)
         self._fresh()
