@@ -30,6 +30,16 @@ class UnitResult:
     resumed: bool = False
 
 
+@dataclasses.dataclass(frozen=True)
+class ShardUnit:
+    """A unit of a stage that reads shards: one upstream shard. ``bytes``: on disk, for the progress bar."""
+
+    number: int
+    path: str
+    rows: int
+    bytes: int
+
+
 class UnitWork(Protocol):
     """What an engine runs for each unit: a picklable object of an importable module."""
 

@@ -1,0 +1,32 @@
+# make quickstart   raw sample -> checkpoint, in an environment of its own
+# make test         lint, types and all tests, in the same environment
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: quickstart test lint fast clean-runs
+
+quickstart: $(STAMP)
+	$(BIN)/corpusforge run quickstart --output runs/quickstart
+
+test: $(STAMP) lint
+	$(BIN)/python -m pytest -n 2
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+fast: $(STAMP)
+	$(BIN)/python -m pytest -m "not slow"
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "CorpusForge needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $(STAMP)
+
+clean-runs:
+	rm -rf runs
