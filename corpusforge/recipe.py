@@ -22,9 +22,14 @@ Check = Callable[[Any], str | None]
 """Returns what is wrong with a value, or None."""
 
 
-def one_of(*values: str) -> Check:
-    """The value is one of these words."""
-    return lambda v: None if v in values else f"must be one of {', '.join(values)}"
+class OneOf:
+    """Check that a value is one of these words; the command line offers them as choices."""
+
+    def __init__(self, *values: str) -> None:
+        self.values = values
+
+    def __call__(self, value: Any) -> str | None:
+        return None if value in self.values else f"must be one of {', '.join(self.values)}"
 
 
 def at_least(low: float) -> Check:
@@ -53,7 +58,7 @@ class Input:
         (), "files, folders, globs or URLs; for the hub: a name or a local folder", is_path=True
     )
     format: str = option(
-        "auto", "how to read them", check=one_of("auto", "warc", "wet", "jsonl", "parquet", "text", "hub")
+        "auto", "how to read them", check=OneOf("auto", "warc", "wet", "jsonl", "parquet", "text", "hub")
     )
     text_column: str = option("text", "column of JSONL, Parquet and hub rows that holds the text")
     url_column: str = option("url", "column that holds the URL, where there is one")
@@ -61,9 +66,9 @@ class Input:
     text_split: str = option(
         "file",
         "plain text: one document a file, or blank lines between documents",
-        check=one_of("file", "blank-line"),
+        check=OneOf("file", "blank-line"),
     )
-    html: str = option("main", "text of HTML pages: the main content, or all text", check=one_of("main", "all"))
+    html: str = option("main", "text of HTML pages: the main content, or all text", check=OneOf("main", "all"))
     hub_config: str = option("", "configuration of a hub dataset")
     hub_split: str = option("train", "split of a hub dataset")
     unit_megabytes: int = option(
@@ -86,19 +91,19 @@ class Clean:
     detector: str = option(
         "langdetect",
         "langdetect is exact C4; fast is resiliparse, about 100 times faster",
-        check=one_of("langdetect", "fast"),
+        check=OneOf("langdetect", "fast"),
     )
     min_language_probability: float = option(0.99, "C4 3.1.0: 0.99 (langdetect only)", check=between(0, 1))
     sentences: str = option(
         "punkt",
         "who counts sentences: NLTK Punkt (exact C4) or the built-in splitter",
-        check=one_of("punkt", "builtin"),
+        check=OneOf("punkt", "builtin"),
     )
     badwords: str = option(
         "fetched", "bad-word lists: 'fetched', 'off', or a folder with one file a language", is_path=True
     )
     rejects: str = option(
-        "all", "keep dropped text with reasons in rejects/, or only count it", check=one_of("all", "none")
+        "all", "keep dropped text with reasons in rejects/, or only count it", check=OneOf("all", "none")
     )
     shard_megabytes: int = option(64, "text read for one output shard", unit="MB", check=at_least(1))
 
@@ -107,7 +112,7 @@ class Clean:
 class Dedupe:
     """Which repeats are cut."""
 
-    method: str = option("exact-spans", "what counts as a repeat", check=one_of("exact-spans"))
+    method: str = option("exact-spans", "what counts as a repeat", check=OneOf("exact-spans"))
     span_sentences: int = option(3, "sentences of a span (T5 paper: 3)", unit="sentences", check=between(1, 64))
     min_sentences: int = option(
         3,
@@ -129,7 +134,7 @@ class Dedupe:
 class Vocab:
     """The vocabulary."""
 
-    model: str = option("wordpiece", "family", check=one_of("wordpiece"))
+    model: str = option("wordpiece", "family", check=OneOf("wordpiece"))
     size: int = option(30_528, "entries with specials and unused slots; a multiple of 64", check=at_least(64))
     unused: int = option(128, "[unusedN] slots inside the size, for users to claim later", check=at_least(0))
     lowercase: bool = option(True, "uncased: lower case, accents stripped")
@@ -145,19 +150,19 @@ class Instances:
     """How token ids become training examples."""
 
     format: str = option(
-        "doc-sentences", "input format (RoBERTa, section 4.2)", check=one_of("doc-sentences", "segment-pair")
+        "doc-sentences", "input format (RoBERTa, section 4.2)", check=OneOf("doc-sentences", "segment-pair")
     )
     length: int = option(128, "longest instance with specials", unit="tokens", check=between(8, 65_535))
-    masking: str = option("dynamic", "when masks are drawn", check=one_of("static", "duplicated", "dynamic"))
+    masking: str = option("dynamic", "when masks are drawn", check=OneOf("static", "duplicated", "dynamic"))
     copies: int = option(
         10, "duplicated: copies of the corpus with masks of their own (BERT: 10)", check=between(1, 1000)
     )
     copies_redraw: str = option(
         "pairs",
         "duplicated segment-pair: copies redraw pairs and masks, or masks only",
-        check=one_of("pairs", "masks"),
+        check=OneOf("pairs", "masks"),
     )
-    mask_unit: str = option("token", "what is masked together", check=one_of("token"))
+    mask_unit: str = option("token", "what is masked together", check=OneOf("token"))
     mask_rate: float = option(0.15, "share of tokens masked (BERT: 0.15)", check=between(0, 1))
     mask_share: float = option(0.8, "of these, replaced by [MASK] (BERT: 0.8)", check=between(0, 1))
     random_share: float = option(
@@ -172,7 +177,7 @@ class Instances:
     pair_sampling: str = option(
         "balanced",
         "segment-pair: exactly half random, or google-research/bert's own 53-57 %",
-        check=one_of("balanced", "original"),
+        check=OneOf("balanced", "original"),
     )
     short_probability: float = option(
         0.1, "share of documents with a shorter target length (BERT: 0.1)", check=between(0, 1)
@@ -207,7 +212,7 @@ class Pretrain:
     )
     learning_rate: float = option(0.0, "peak; 0: the preset's own", check=at_least(0))
     warmup_steps: int = option(-1, "-1: the preset's own share of the steps", unit="steps", check=at_least(-1))
-    decay: str = option("linear", "after warm-up", check=one_of("linear", "constant"))
+    decay: str = option("linear", "after warm-up", check=OneOf("linear", "constant"))
     short_length: int = option(
         128, "length of the first part of training (BERT: 128)", unit="tokens", check=at_least(8)
     )
@@ -216,9 +221,9 @@ class Pretrain:
     )
     dropout: float = option(-1.0, "-1: the preset's own", check=between(-1, 0.9))
     precision: str = option(
-        "auto", "auto: bf16 autocast on a GPU that has it, else fp32", check=one_of("auto", "fp32", "bf16")
+        "auto", "auto: bf16 autocast on a GPU that has it, else fp32", check=OneOf("auto", "fp32", "bf16")
     )
-    device: str = option("auto", "auto, cpu, cuda", check=one_of("auto", "cpu", "cuda"))
+    device: str = option("auto", "auto, cpu, cuda", check=OneOf("auto", "cpu", "cuda"))
     compile: bool = option(False, "torch.compile the model")
     checkpoint_steps: int = option(1000, "steps between checkpoints", unit="steps", check=at_least(1))
     keep_checkpoints: int = option(3, "newest checkpoints kept", check=at_least(1))
@@ -255,6 +260,35 @@ class Recipe:
     instances: Instances = field(default_factory=Instances)
     pretrain: Pretrain = field(default_factory=Pretrain)
     evaluate: Evaluate = field(default_factory=Evaluate)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One field of a recipe as the command line and the docs show it."""
+
+    key: str
+    default: Any
+    help: str
+    unit: str
+    choices: tuple[str, ...]
+
+
+def settings() -> dict[str, Setting]:
+    """Every setting by its dotted key, in the recipe's order."""
+    found: dict[str, Setting] = {}
+
+    def collect(values: Any, prefix: str) -> None:
+        for spec in dataclasses.fields(values):
+            value, key = getattr(values, spec.name), f"{prefix}{spec.name}"
+            if dataclasses.is_dataclass(value):
+                collect(value, f"{key}.")
+            else:
+                check = spec.metadata["check"]
+                choices = check.values if isinstance(check, OneOf) else ()
+                found[key] = Setting(key, value, spec.metadata["help"], spec.metadata["unit"], choices)
+
+    collect(Recipe(), "")
+    return found
 
 
 STAGES: tuple[str, ...] = Recipe().stages

@@ -1,0 +1,420 @@
+"""The command line: click, and nothing else in the house knows click.
+
+A command turns flags into recipe settings, calls its stage, and shows what came out. Heavy rooms are imported inside
+the commands, so that ``--help`` answers at once. Bad input is one line on stderr and exit code 1.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from corpusforge import __version__, errors, recipe
+
+if TYPE_CHECKING:
+    from corpusforge.recipe import Recipe
+    from corpusforge.stages.stage import Execution
+
+F = TypeVar("F", bound=Callable[..., Any])
+SETTINGS = recipe.settings()
+
+EXTRAS = {
+    "apache_beam": "beam",
+    "torch": "train",
+    "safetensors": "train",
+    "tensorboard": "train",
+    "datasets": "hub",
+    "plotly": "report",
+}
+"""Which extra brings a module that may be missing."""
+
+
+def setting(key: str, *names: str, flag: tuple[str, str] | None = None) -> Callable[[F], F]:
+    """A flag bound to a recipe field: help, default and choices come from the recipe."""
+    spec = SETTINGS[key]
+
+    def keep(ctx: click.Context, _: click.Parameter, value: Any) -> None:
+        if value is not None and value != ():
+            ctx.ensure_object(dict).setdefault("settings", {})[key] = value
+
+    default = ",".join(spec.default) if isinstance(spec.default, tuple) else spec.default
+    shown = "" if default == "" else f"  [default: {default}{' ' + spec.unit if spec.unit else ''}]"
+    kind: Any = click.Choice(list(spec.choices)) if spec.choices else type(spec.default)
+    if isinstance(spec.default, tuple):
+        kind = str
+    names = (f"{flag[0]}/{flag[1]}",) if flag else names
+    if flag:
+        kind = None
+    return click.option(*names, type=kind, default=None, expose_value=False, callback=keep, help=f"{spec.help}{shown}")
+
+
+def with_settings(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Several `setting` flags, shown in the order given."""
+
+    def decorate(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def common(*, beam: bool) -> Callable[[F], F]:
+    """The flags every stage has."""
+    options = [
+        click.option("--recipe", "recipe_name", default=None, metavar="RECIPE", help="Take settings from this recipe."),
+        click.option("--set", "sets", multiple=True, metavar="SECTION.FIELD=VALUE", help="Any setting of the recipe."),
+        click.option("--seed", type=int, default=None, help="Seed of everything random.  [default: 0]"),
+        click.option("--overwrite", is_flag=True, help="Replace what another run left in the output folder."),
+        click.option("--quiet", is_flag=True, help="No progress bars."),
+    ]
+    if beam:
+        options += [
+            click.option(
+                "--workers", type=click.IntRange(0), default=0, help="Processes of the local runner; 0: all cores."
+            ),
+            click.option("--runner", default="local", help="local, or any Beam runner by name; its options follow --."),
+        ]
+
+    def decorate(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def _recipe(recipe_name: str | None, sets: tuple[str, ...], seed: int | None, **extra: Any) -> Recipe:
+    """Default < recipe < flag < --set."""
+    found = recipe.load(recipe_name) if recipe_name else recipe.Recipe()
+    flags = dict(click.get_current_context().ensure_object(dict).get("settings", {}))
+    flags.update({k: v for k, v in extra.items() if v})
+    if seed is not None:
+        flags["seed"] = seed
+    found = recipe.override(found, flags, where="command line")
+    pairs = {}
+    for item in sets:
+        key, equals, value = item.partition("=")
+        if not equals:
+            raise errors.RecipeInvalid("--set", f"'{item}' has no '='", "write --set section.field=value")
+        pairs[key.strip()] = value.strip()
+    return recipe.override(found, pairs, where="--set")
+
+
+def _execution(*, overwrite: bool, quiet: bool, workers: int = 0, runner: str = "local") -> Execution:
+    from corpusforge import terminal
+    from corpusforge.stages.stage import Execution
+
+    options = tuple(click.get_current_context().find_root().meta.get("beam_options", ()))
+    return Execution(workers, runner, options, overwrite, terminal.progress(quiet=quiet))
+
+
+class _Ordered(click.Group):
+    """Lists the commands in the order of the line, not of the alphabet."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+@click.group(cls=_Ordered, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="corpusforge")
+def cli() -> None:
+    """From raw web pages to a pretrained encoder.
+
+    \b
+    The whole line:      corpusforge run quickstart --output runs/first
+    One stage at a time: corpusforge clean crawl/ --output clean
+                         corpusforge dedupe clean --output dedupe
+                         corpusforge train-vocab dedupe --output vocab --size 30528
+                         corpusforge build-instances dedupe --vocab vocab --output instances
+                         corpusforge pretrain instances --output model --preset bert-base
+                         corpusforge evaluate model --task mlm --data instances
+    """
+
+
+@cli.command("clean")
+@click.argument("inputs", nargs=-1, metavar="IN...")
+@click.option(
+    "--output", required=True, metavar="DIR", help="Folder or URL for documents/, rejects/ and manifest.json."
+)
+@click.option("--dry-run", is_flag=True, help="Clean a sample, print what would go and why, write nothing.")
+@click.option("--sample", type=click.IntRange(1), default=1000, show_default=True, help="Documents of a dry run.")
+@with_settings(
+    setting("clean.rules", "--rules"),
+    setting("clean.language", "--language"),
+    setting("clean.detector", "--detector"),
+    setting("clean.sentences", "--sentences"),
+    setting("clean.badwords", "--badwords"),
+    setting("clean.rejects", "--rejects"),
+    setting("input.format", "--format"),
+    setting("input.text_column", "--text-column"),
+    setting("input.text_split", "--text-split"),
+    setting("input.html", "--html"),
+)
+@common(beam=True)
+def clean_command(inputs: tuple[str, ...], output: str, dry_run: bool, sample: int, **flags: Any) -> None:
+    """Read raw pages and keep what the rules let through.
+
+    IN is any number of files, folders, globs or URLs: WARC, ARC, WET, JSONL, Parquet, text; or a dataset name with
+    --format hub. Every dropped line and page is kept in rejects/ with its reason.
+    """
+    made, execution = _split(flags, **{"input.paths": list(inputs)})
+    from corpusforge.stages import corpus, summary
+
+    if dry_run:
+        summary.show_preview(corpus.preview(made, sample))
+    else:
+        summary.show_outcome(corpus.clean(made, output, execution))
+
+
+@cli.command("dedupe")
+@click.argument("documents", metavar="DIR")
+@click.option(
+    "--output", required=True, metavar="DIR", help="Folder or URL for documents/, repeats/ and manifest.json."
+)
+@click.option("--dry-run", is_flag=True, help="Find repeats, print what would go, cut nothing.")
+@with_settings(
+    setting("dedupe.method", "--method"),
+    setting("dedupe.span_sentences", "--span-sentences"),
+    setting("dedupe.min_sentences", "--min-sentences"),
+    setting("dedupe.min_words", "--min-words"),
+    setting("dedupe.fold_numbers", flag=("--fold-numbers", "--keep-numbers")),
+    setting("dedupe.memory_megabytes", "--memory-budget"),
+)
+@common(beam=True)
+def dedupe_command(documents: str, output: str, dry_run: bool, **flags: Any) -> None:
+    """Cut repeats from the cleaned documents in DIR; all but one copy of each goes."""
+    made, execution = _split(flags)
+    from corpusforge.stages import corpus, summary
+
+    summary.show_outcome(corpus.dedupe(made, documents, output, execution, dry_run=dry_run))
+
+
+@cli.command("train-vocab")
+@click.argument("documents", metavar="DIR")
+@click.option("--output", required=True, metavar="DIR", help="Folder or URL for the vocabulary.")
+@with_settings(
+    setting("vocab.model", "--model"),
+    setting("vocab.size", "--size"),
+    setting("vocab.unused", "--unused"),
+    setting("vocab.lowercase", flag=("--uncased", "--cased")),
+    setting("vocab.min_count", "--min-count"),
+    setting("vocab.allow_any_size", flag=("--allow-any-size", "--only-multiples-of-64")),
+    setting("vocab.adopt", "--from"),
+)
+@common(beam=True)
+def train_vocab_command(documents: str, output: str, **flags: Any) -> None:
+    """Count the words of the documents in DIR and learn a vocabulary from the counts.
+
+    The folder written loads with transformers.AutoTokenizer as it stands.
+    """
+    made, execution = _split(flags)
+    from corpusforge.stages import instances, summary
+
+    summary.show_outcome(instances.train_vocab(made, documents, output, execution))
+
+
+@cli.command("build-instances")
+@click.argument("documents", metavar="DIR")
+@click.option("--vocab", "vocab_folder", required=True, metavar="DIR", help="Folder written by train-vocab.")
+@click.option("--output", required=True, metavar="DIR", help="Folder or URL for train/, heldout/ and manifest.json.")
+@with_settings(
+    setting("instances.format", "--format"),
+    setting("instances.length", "--length"),
+    setting("instances.masking", "--masking"),
+    setting("instances.copies", "--copies"),
+    setting("instances.copies_redraw", "--copies-redraw"),
+    setting("instances.mask_unit", "--mask-unit"),
+    setting("instances.mask_rate", "--mask-rate"),
+    setting("instances.max_predictions", "--max-predictions"),
+    setting("instances.pair_sampling", "--pair-sampling"),
+    setting("instances.short_probability", "--short-probability"),
+    setting("instances.heldout", "--heldout"),
+)
+@common(beam=True)
+def build_instances_command(documents: str, vocab_folder: str, output: str, **flags: Any) -> None:
+    """Encode the documents in DIR and build training instances from them."""
+    made, execution = _split(flags)
+    from corpusforge.stages import instances, summary
+
+    summary.show_outcome(instances.build_instances(made, documents, vocab_folder, output, execution))
+
+
+@cli.command("pretrain")
+@click.argument("data", metavar="DIR")
+@click.option("--output", required=True, metavar="DIR", help="Folder for checkpoints/, model/ and logs.")
+@click.option("--resume/--no-resume", default=True, help="Go on from the newest valid checkpoint.  [default: --resume]")
+@click.option("--dry-run", is_flag=True, help="Print parameters, FLOPs, memory and steps; train nothing.")
+@with_settings(
+    setting("pretrain.preset", "--preset"),
+    setting("pretrain.steps", "--steps"),
+    setting("pretrain.batch_tokens", "--batch-tokens"),
+    setting("pretrain.micro_batch_tokens", "--micro-batch-tokens"),
+    setting("pretrain.learning_rate", "--learning-rate"),
+    setting("pretrain.warmup_steps", "--warmup-steps"),
+    setting("pretrain.short_length", "--short-length"),
+    setting("pretrain.short_share", "--short-share"),
+    setting("pretrain.precision", "--precision"),
+    setting("pretrain.device", "--device"),
+    setting("pretrain.compile", flag=("--compile", "--no-compile")),
+    setting("pretrain.checkpoint_steps", "--checkpoint-steps"),
+    setting("pretrain.evaluate_steps", "--evaluate-steps"),
+    setting("pretrain.allow_new_data", flag=("--allow-new-data", "--same-data")),
+)
+@common(beam=False)
+def pretrain_command(data: str, output: str, resume: bool, dry_run: bool, **flags: Any) -> None:
+    """Train an encoder on the instances in DIR.
+
+    The folder model/ loads in transformers as it stands. Ctrl-C and SIGTERM leave a checkpoint to go on from.
+    """
+    made, execution = _split(flags)
+    from corpusforge.stages import model, summary
+
+    if dry_run:
+        summary.show_plan(model.plan(made, data))
+    else:
+        summary.show_outcome(model.pretrain(made, data, output, execution, resume=resume))
+
+
+@cli.command("evaluate")
+@click.argument("checkpoint", metavar="CHECKPOINT")
+@click.option("--output", default=None, metavar="DIR", help="Folder for evaluation.json.  [default: beside CHECKPOINT]")
+@click.option("--data", default=None, metavar="DIR", help="Instances with a heldout/ part, for --task mlm.")
+@with_settings(
+    setting("evaluate.tasks", "--task"),
+    setting("evaluate.blimp_data", "--blimp-data"),
+    setting("evaluate.blimp_pairs", "--pairs"),
+)
+@common(beam=False)
+def evaluate_command(checkpoint: str, output: str | None, data: str | None, **flags: Any) -> None:
+    """Test a checkpoint: held-out MLM loss against the unigram line, BLiMP."""
+    made, execution = _split(flags)
+    from corpusforge.stages import model, summary
+
+    summary.show_outcome(model.evaluate(made, checkpoint, data, output, execution))
+
+
+@cli.command("run")
+@click.argument("name", metavar="RECIPE")
+@click.option("--output", default=None, metavar="DIR", help="Folder of the run.  [default: runs/NAME]")
+@click.option("--until", default=None, type=click.Choice(recipe.STAGES), help="Stop behind this stage.")
+@click.option("--input", "inputs", multiple=True, metavar="IN", help="Read this instead of the recipe's input.")
+@common(beam=True)
+def run_command(name: str, output: str | None, until: str | None, inputs: tuple[str, ...], **flags: Any) -> None:
+    """Carry out the whole line of a RECIPE: a bundled name, or a TOML file.
+
+    Stages that are done are skipped; a run that was killed goes on where it was.
+    """
+    flags["recipe_name"] = flags["recipe_name"] or name
+    made, execution = _split(flags, **{"input.paths": list(inputs)})
+    from corpusforge.stages import run, summary
+
+    summary.show_run(run.run(made, output or f"runs/{made.name}", execution, until=until))
+
+
+@cli.command("inspect")
+@click.argument("path")
+@click.option("--document", default=None, metavar="ID", help="Show this document (or its first characters).")
+@click.option("--rows", type=click.IntRange(1), default=5, show_default=True, help="Rows to show.")
+@click.option("--skip", type=click.IntRange(0), default=0, show_default=True, help="Rows to pass over first.")
+def inspect_command(path: str, document: str | None, rows: int, skip: int) -> None:
+    """Show any manifest, shard, vocabulary, checkpoint or recipe to a person.
+
+    A cleaned page is shown with each line marked by its reason, an instance with its masks.
+    """
+    from corpusforge import terminal
+    from corpusforge.report import inspect
+
+    terminal.show(*inspect.inspect(path, document=document, rows=rows, skip=skip))
+
+
+@cli.command("report")
+@click.argument("run_dir", metavar="RUN_DIR")
+@click.option("--output", default=None, metavar="FILE", help="[default: RUN_DIR/report.html]")
+def report_command(run_dir: str, output: str | None) -> None:
+    """Write the HTML report of a run: one page that needs nothing else."""
+    from corpusforge.report import html
+
+    click.echo(html.write_report(run_dir, output or f"{run_dir.rstrip('/')}/report.html"))
+
+
+@cli.group("rules", cls=_Ordered)
+def rules_group() -> None:
+    """Rule packs: what they are, what is in them, where they differ."""
+
+
+@rules_group.command("list")
+def rules_list() -> None:
+    """The bundled rule packs."""
+    from corpusforge.stages import packs
+
+    packs.show_list()
+
+
+@rules_group.command("show")
+@click.argument("pack")
+def rules_show(pack: str) -> None:
+    """Every value of a pack with its source."""
+    from corpusforge.stages import packs
+
+    packs.show_pack(pack)
+
+
+@rules_group.command("diff")
+@click.argument("a")
+@click.argument("b")
+def rules_diff(a: str, b: str) -> None:
+    """Where two packs differ."""
+    from corpusforge.stages import packs
+
+    packs.show_diff(a, b)
+
+
+@rules_group.command("fetch")
+@click.argument("what", type=click.Choice(["badwords", "punkt"]))
+@click.option("--from", "source", default=None, metavar="DIR", help="Take the files from a local folder instead.")
+def rules_fetch(what: str, source: str | None) -> None:
+    """Download the bad-word lists or the Punkt model into the user's cache, checked by SHA-256."""
+    from corpusforge.stages import packs
+
+    click.echo(packs.fetch(what, source))
+
+
+def _split(flags: dict[str, Any], **extra: Any) -> tuple[Recipe, Execution]:
+    """The recipe and the execution that a command's common flags describe."""
+    names = ("overwrite", "quiet", "workers", "runner")
+    how = {k: flags.pop(k) for k in names if k in flags}
+    return _recipe(**flags, **extra), _execution(**how)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point: errors of ours are one line and exit code 1, wrong usage 2, interrupts 130."""
+    words = sys.argv[1:] if arguments is None else arguments
+    cut = words.index("--") if "--" in words else len(words)
+    try:
+        with cli.make_context("corpusforge", words[:cut]) as context:
+            context.meta["beam_options"] = tuple(words[cut + 1 :])
+            cli.invoke(context)
+    except errors.CorpusForgeError as error:
+        _die(str(error), 1)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.exceptions.Exit as done:
+        sys.exit(done.exit_code)
+    except ModuleNotFoundError as error:
+        module = (error.name or "").partition(".")[0]
+        if module not in EXTRAS:
+            raise
+        extra = EXTRAS[module]
+        _die(f"{module}: not installed; pip install 'corpusforge[{extra}]'", 1)
+    except (KeyboardInterrupt, click.Abort):
+        _die("interrupted; run the same command again to go on", 130)
+
+
+def _die(line: str, code: int) -> None:
+    click.echo(f"corpusforge: {' '.join(line.split())}", err=True)
+    sys.exit(code)

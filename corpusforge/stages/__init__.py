@@ -1,0 +1,1 @@
+"""The line: stages in order, manifest in, manifest out, skip and resume."""
