@@ -1,0 +1,64 @@
+"""Recipes: precedence, checks, nearest keys, paths, the bundled ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from corpusforge import errors, recipe
+
+NAMES = sorted(p.stem for p in recipe.bundled("pipelines").glob("*.toml"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_bundled_recipes_load_from_anywhere(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert recipe.load(name).name == name
+
+
+def test_the_recipes_named_in_the_docs_exist() -> None:
+    assert {"quickstart", "bert-base", "roberta-base"} <= set(NAMES)
+
+
+def test_relative_paths_belong_to_the_recipe(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('[input]\npaths = ["a", "gs://b/c", "/d"]\n[clean]\nbadwords = "off"\n')
+    made = recipe.load(str(tmp_path / "mine.toml"))
+    assert made.input.paths == (str(tmp_path / "a"), "gs://b/c", "/d")
+    assert made.clean.badwords == "off"
+
+
+def test_flags_lie_over_the_recipe() -> None:
+    made = recipe.override(recipe.load("quickstart"), {"vocab.size": "128", "evaluate.tasks": "blimp,mlm", "seed": 3})
+    assert (made.vocab.size, made.evaluate.tasks, made.seed) == (128, ("blimp", "mlm"), 3)
+    assert made.clean.sentences == "builtin"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[clean]\nrulez = 'x'", "did you mean 'clean.rules'"),
+        ("[clean]\nrules = 3", "is no str"),
+        ("[cleen]\nrules = 'x'", "did you mean 'clean'"),
+        ("[instances]\nmask_rate = 1.5", "must lie between 0 and 1"),
+        ("[instances]\nformat = 'pairs'", "must be one of doc-sentences, segment-pair"),
+        ("clean = 3", "write it as a section"),
+        ("[clean", "not valid TOML"),
+    ],
+)
+def test_mistakes_are_one_clear_line(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "wrong.toml"
+    path.write_text(text)
+    with pytest.raises(errors.RecipeInvalid, match=said) as caught:
+        recipe.load(str(path))
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_recipe_names_the_nearest() -> None:
+    with pytest.raises(errors.InputMissing, match="did you mean 'bert-base'"):
+        recipe.load("bert-bass")
+
+
+def test_every_setting_has_help() -> None:
+    assert all(s.help for s in recipe.settings().values())
