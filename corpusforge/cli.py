@@ -312,7 +312,7 @@ def run_command(name: str, output: str | None, until: str | None, inputs: tuple[
     made, execution = _split(flags, **{"input.paths": list(inputs)})
     from corpusforge.stages import run, summary
 
-    summary.show_run(run.run(made, output or f"runs/{made.name}", execution, until=until))
+    summary.show_run(*run.run(made, output or f"runs/{made.name}", execution, until=until))
 
 
 @cli.command("inspect")

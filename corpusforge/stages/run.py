@@ -1,0 +1,63 @@
+"""The whole line, one stage after another: what is done is skipped, what was killed goes on."""
+
+from __future__ import annotations
+
+from corpusforge import shards
+from corpusforge.recipe import STAGES, Recipe
+from corpusforge.stages import corpus, instances, model
+from corpusforge.stages.stage import Execution, Outcome
+
+FOLDERS = {
+    "clean": "clean",
+    "dedupe": "dedupe",
+    "train-vocab": "vocab",
+    "build-instances": "instances",
+    "pretrain": "pretrain",
+    "evaluate": "evaluate",
+}
+"""Folder of each stage below the run's own."""
+
+
+def run(
+    made: Recipe, output: str, execution: Execution, *, until: str | None = None
+) -> tuple[list[tuple[str, Outcome]], str | None]:
+    """Carry out a recipe's stages; returns their outcomes in order and the path of the report, if one was asked for."""
+    wanted = [name for name in STAGES if name in made.stages]
+    if until:
+        wanted = [name for name in wanted if STAGES.index(name) <= STAGES.index(until)]
+    outcomes: list[tuple[str, Outcome]] = []
+    for name in wanted:
+        if name == "report":
+            continue
+        execution.progress.say(f"{name}: {shards.join(output, FOLDERS[name])}")
+        outcome = _one(name, made, output, execution)
+        if outcome.skipped:
+            execution.progress.say("  already done, skipped")
+        outcomes.append((name, outcome))
+    report = _report(output) if "report" in wanted else None
+    return outcomes, report
+
+
+def _one(name: str, made: Recipe, output: str, execution: Execution) -> Outcome:
+    folder = {stage_name: shards.join(output, below) for stage_name, below in FOLDERS.items()}
+    documents = folder["dedupe"] if "dedupe" in made.stages else folder["clean"]
+    target = folder[name]
+    if name == "clean":
+        return corpus.clean(made, target, execution)
+    if name == "dedupe":
+        return corpus.dedupe(made, folder["clean"], target, execution)
+    if name == "train-vocab":
+        return instances.train_vocab(made, documents, target, execution)
+    if name == "build-instances":
+        return instances.build_instances(made, documents, folder["train-vocab"], target, execution)
+    if name == "pretrain":
+        return model.pretrain(made, folder["build-instances"], target, execution, resume=True)
+    return model.evaluate(made, folder["pretrain"], folder["build-instances"], target, execution)
+
+
+def _report(output: str) -> str:
+    from corpusforge.report import html
+
+    return html.write_report(output, shards.join(output, "report.html"))
+
+
