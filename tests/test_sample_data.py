@@ -1,0 +1,70 @@
+"""The sample: built from its texts alone, small, and odd in every way it promises."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def unpacked(path: Path) -> bytes:
+    """Contents without the compression, which another zlib may do differently."""
+    data = path.read_bytes()
+    return gzip.decompress(data) if path.suffix == ".gz" else data
+
+
+@pytest.fixture(scope="module")
+def rebuilt(sample_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sample")
+    subprocess.run([sys.executable, str(sample_data / "build.py"), str(folder)], check=True, capture_output=True)
+    return folder
+
+
+def test_rebuilding_gives_the_files_that_are_there(sample_data: Path, rebuilt: Path) -> None:
+    for part in ("raw", "minimal_pairs"):
+        names = sorted(str(p.relative_to(rebuilt)) for p in (rebuilt / part).rglob("*") if p.is_file())
+        assert names == sorted(str(p.relative_to(sample_data)) for p in (sample_data / part).rglob("*") if p.is_file())
+        for name in names:
+            assert unpacked(rebuilt / name) == unpacked(sample_data / name), name
+
+
+def test_building_twice_gives_the_same_bytes(sample_data: Path, rebuilt: Path, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, str(sample_data / "build.py"), str(tmp_path)], check=True, capture_output=True)
+    for path in rebuilt.rglob("*.gz"):
+        assert path.read_bytes() == (tmp_path / path.relative_to(rebuilt)).read_bytes()
+        assert path.read_bytes()[4:8] == b"\0\0\0\0"  # gzip's time field
+
+
+def test_everything_together_is_under_two_megabytes(sample_data: Path) -> None:
+    files = [p for p in sample_data.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
+    assert sum(p.stat().st_size for p in files) < 2_000_000
+
+
+def test_texts_are_well_formed(sample_data: Path) -> None:
+    spec = importlib.util.spec_from_file_location("sample_dressing", sample_data / "dressing.py")
+    assert spec and spec.loader
+    dressing = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = dressing
+    spec.loader.exec_module(dressing)
+    articles = dressing.load(sample_data / "texts")
+    assert len({a.url for a in articles}) == len({a.title for a in articles}) == len(articles)
+    for article in articles:
+        assert len(article.paragraphs) >= 3, article.title
+        assert all(p[-1] in '.?!"。？！”' for p in article.paragraphs), article.title
+        assert article.url.split("/")[2].endswith(".example"), article.url
+
+
+def test_minimal_pairs_have_blimp_fields_and_differ(sample_data: Path) -> None:
+    for path in (sample_data / "minimal_pairs").glob("*.jsonl"):
+        rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        assert len(rows) == 30
+        assert len({row["sentence_good"] for row in rows}) == 30, path.name
+        for row in rows:
+            assert row["sentence_good"] != row["sentence_bad"]
+            assert row["UID"] == path.stem
+            assert {"field", "linguistics_term", "pairID"} <= row.keys()
