@@ -1,0 +1,101 @@
+"""Beam runners by name: which are taken, which are refused and why.
+
+``local`` is Beam's in-memory FnApiRunner, named explicitly. Plain DirectRunner first looks for a Prism binary to
+download, which hangs behind some proxies, and Prism listens on all interfaces; so that name means ``local`` here too.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import Any
+
+from corpusforge import errors
+
+LOCAL = "local"
+
+SAME_AS_LOCAL = ("FnApiRunner", "DirectRunner", "BundleBasedDirectRunner", "SwitchingDirectRunner")
+
+REFUSED = {
+    "DaskRunner": (
+        "Beam's Dask runner silently loses data (ignores tagged outputs, runs only the last branch) and reports DONE"
+    ),
+    "RayRunner": "it does not work with this version of Beam",
+    "InteractiveRunner": "it is for notebooks and caches every element",
+}
+
+
+def check_runner(name: str) -> str:
+    """The canonical name of a runner, ``"local"`` for the in-memory one.
+
+    Raises `errors.RunnerRefused` for unknown names (with the nearest) and for runners known to lose data.
+    """
+    from apache_beam.options.pipeline_options import StandardOptions
+
+    known = [LOCAL, *StandardOptions.KNOWN_RUNNER_NAMES]
+    by_lower = {spelt.lower(): spelt for spelt in [*known, *REFUSED]}
+    by_lower |= {spelt.lower().removesuffix("runner"): spelt for spelt in by_lower.values() if spelt != LOCAL}
+    found = by_lower.get(name.lower())
+    if found is None:
+        near = difflib.get_close_matches(name.lower(), by_lower, 1, 0.5)
+        mend = f"did you mean '{by_lower[near[0]]}'?" if near else f"runners: {', '.join(known)}"
+        raise errors.RunnerRefused(f"--runner {name}", "no runner of that name", mend)
+    if found in REFUSED:
+        raise errors.RunnerRefused(
+            f"--runner {name}", REFUSED[found], "use local, FlinkRunner, SparkRunner or DataflowRunner"
+        )
+    return LOCAL if found in SAME_AS_LOCAL else found
+
+
+def make_runner(name: str) -> Any:
+    """A Beam runner of a name that `check_runner` has passed.
+
+    Raises `errors.RunnerRefused` where Beam cannot load it.
+    """
+    from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+    from apache_beam.runners.runner import create_runner
+
+    if name == LOCAL:
+        return FnApiRunner()
+    try:
+        return create_runner(name)
+    except (ImportError, ValueError) as error:
+        extra = "gcp" if "dataflow" in name.lower() else "beam"
+        raise errors.RunnerRefused(
+            f"--runner {name}", f"it cannot be loaded ({error})", f"pip install 'corpusforge[{extra}]'"
+        ) from None
+
+
+def run_pipeline(pipeline: Any, name: str) -> Any:
+    """Run a pipeline to its end; returns Beam's result.
+
+    Raises the `errors.CorpusForgeError` that a worker raised, also where a remote runner passes on only its text, and a
+    `errors.CorpusForgeError` that names the runner where anything else went wrong there.
+    """
+    try:
+        result = pipeline.run()
+        state = result.wait_until_finish()
+    except errors.CorpusForgeError:
+        raise
+    except Exception as error:
+        if name == LOCAL:
+            raise
+        raise _from_text(name, str(error)) from error
+    if state not in (None, "DONE"):
+        raise _from_text(name, f"the pipeline ended as {state}")
+    return result
+
+
+_OURS = re.compile(r"corpusforge\.errors\.(\w+): (.*?): (.*); (.*?)(?: \[while running .*)?$", re.MULTILINE)
+
+
+def _from_text(name: str, text: str) -> errors.CorpusForgeError:
+    """The error a worker raised, read back from the traceback a runner reports."""
+    found = _OURS.search(text)
+    if found:
+        kind = getattr(errors, found[1], errors.CorpusForgeError)
+        return kind(*found.groups()[1:])  # type: ignore[no-any-return]
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no message"]
+    return errors.CorpusForgeError(
+        f"--runner {name}", f"the pipeline failed ({lines[-1][:300]})", "see the runner's own log"
+    )

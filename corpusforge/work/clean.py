@@ -1,0 +1,102 @@
+"""Cleaning one unit: read raw records, keep what the rules let through, write documents and rejects.
+
+Comes in: a `documents.plan.Unit`. Goes out: `documents/` (Parquet) and, where kept, `rejects/` (Parquet) with both the
+reader's reasons and the rules'. Shards are cut where the text read reaches ``shard_bytes``, always between two batches
+of the reader, so a unit goes on after a crash with the very batches an undisturbed run would have seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from corpusforge.schemas import DOCUMENTS, REJECTS
+from corpusforge.shards import Tallies, add_tallies
+from corpusforge.units import Advance, UnitOutput, UnitResult
+
+if TYPE_CHECKING:
+    from corpusforge.clean.apply import Cleaned, Cleaner
+    from corpusforge.documents.plan import Unit
+    from corpusforge.documents.read import RawBatch, ReadOptions
+
+
+@dataclass(frozen=True)
+class CleanWork:
+    """The stage `clean` for one unit. ``keep_rejects``: write dropped text, or only count it."""
+
+    output: str
+    options: ReadOptions
+    cleaner: Cleaner
+    shard_bytes: int
+    keep_rejects: bool = True
+
+    def __call__(self, unit: Unit, advance: Advance) -> UnitResult:
+        """Clean a unit behind what its finished shards already cover."""
+        from corpusforge.documents.read import read_unit
+
+        tables = {"documents": (DOCUMENTS, "parquet")}
+        if self.keep_rejects:
+            tables["rejects"] = (REJECTS, "parquet")
+        with UnitOutput(self.output, unit.number, tables, self.shard_bytes) as output:
+            if output.done:
+                return output.result(resumed=True)
+            position = output.position
+            for raw in read_unit(unit, self.options, skip=position):
+                cleaned = self.cleaner.clean(raw.documents)
+                position += raw.records
+                batches = {"documents": cleaned.documents}
+                if self.keep_rejects:
+                    batches["rejects"] = all_rejects(raw, cleaned)
+                output.write(
+                    batches,
+                    position=position,
+                    size=text_size(raw.documents),
+                    tallies=all_tallies(raw, cleaned),
+                    statistics=all_statistics(raw, cleaned),
+                )
+                advance(raw.raw_bytes)
+            return output.finish()
+
+
+def text_size(rows: pa.RecordBatch) -> int:
+    """UTF-8 bytes of the column ``text``."""
+    return int(pc.sum(pc.binary_length(rows["text"])).as_py() or 0)
+
+
+def all_rejects(raw: RawBatch, cleaned: Cleaned) -> pa.RecordBatch:
+    """The reader's rejects and the rules', in that order."""
+    if not raw.rejects.num_rows:
+        return cleaned.rejects
+    both = pa.Table.from_batches([raw.rejects]), pa.Table.from_batches([cleaned.rejects])
+    return pa.concat_tables(both).unify_dictionaries().combine_chunks().to_batches()[0]
+
+
+def all_tallies(raw: RawBatch, cleaned: Cleaned) -> Tallies:
+    """Rows and bytes per reason, of unreadable records and of what the rules dropped."""
+    tallies = tally_rejects(raw.rejects)
+    return add_tallies(tallies, cleaned.tallies)
+
+
+def tally_rejects(rejects: pa.RecordBatch) -> Tallies:
+    """Rows and UTF-8 bytes of text per reason of a REJECTS batch."""
+    if not rejects.num_rows:
+        return {}
+    columns = {"reason": rejects["reason"].cast(pa.string()), "bytes": pc.binary_length(rejects["text"])}
+    sums = pa.table(columns).group_by("reason").aggregate([("bytes", "sum"), ("bytes", "count")]).to_pylist()
+    return {row["reason"]: {"rows": row["bytes_count"], "bytes": row["bytes_sum"]} for row in sums}
+
+
+def all_statistics(raw: RawBatch, cleaned: Cleaned) -> dict[str, Any]:
+    """Counts of one batch: records read, documents and text in and out, and what the rules counted besides."""
+    return {
+        **cleaned.statistics,
+        "records_in": raw.records,
+        "raw_bytes_in": raw.raw_bytes,
+        "documents_in": raw.documents.num_rows,
+        "text_bytes_in": text_size(raw.documents),
+        "documents_out": cleaned.documents.num_rows,
+        "text_bytes_out": text_size(cleaned.documents),
+    }

@@ -1,0 +1,73 @@
+"""A small unit work for the engine's tests: importable by worker processes, writes real shards, can be told to fail."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from corpusforge import errors
+from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
+
+NUMBERS = pa.schema([pa.field("number", pa.int64(), nullable=False)])
+
+
+@dataclass(frozen=True)
+class CountingWork:
+    """Writes the numbers 0 to ``rows`` of its unit in batches of ten, a shard of two batches each."""
+
+    output: str
+    fail_at: int = -1
+    how: str = ""
+    seconds: float = 0.0
+
+    def __call__(self, unit: ShardUnit, advance: Advance) -> UnitResult:
+        with UnitOutput(self.output, unit.number, {"numbers": (NUMBERS, "arrow")}, 160) as output:
+            if output.done:
+                return output.result(resumed=True)
+            for first in range(output.position, unit.rows, 10):
+                self._perhaps_fail(unit.number, first)
+                time.sleep(self.seconds)
+                last = min(unit.rows, first + 10)
+                batch = pa.record_batch([pa.array(range(first, last), pa.int64())], schema=NUMBERS)
+                output.write(
+                    {"numbers": batch},
+                    position=last,
+                    size=8 * (last - first),
+                    tallies={"line:odd": {"rows": (last - first) // 2, "bytes": 0}},
+                    statistics={"numbers": last - first},
+                )
+                advance(8 * (last - first))
+            return output.finish()
+
+    def _perhaps_fail(self, unit: int, first: int) -> None:
+        if unit != self.fail_at or first < 20:
+            return
+        if self.how == "ours":
+            raise errors.InputUnreadable(f"unit {unit}", "it is broken", "mend it; or leave it out")
+        if self.how == "theirs":
+            raise ZeroDivisionError("of theirs")
+        if self.how == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def units(count: int = 7) -> list[ShardUnit]:
+    """Units of different sizes, one of them empty."""
+    return [ShardUnit(n, f"unit-{n}", rows := 25 * n % 90, 8 * rows) for n in range(count)]
+
+
+if __name__ == "__main__":  # a run of its own, to be interrupted from outside
+    import sys
+
+    from corpusforge.beam.engine import Engine, run_map
+    from corpusforge.progress import Silent
+
+    folder = sys.argv[1]
+    work = CountingWork(folder, seconds=float(sys.argv[2]))
+    Path(folder).mkdir(exist_ok=True)
+    many = units()
+    run_map(Engine(2), work, many, [u.bytes for u in many], label="count", folder=folder, progress=Silent())

@@ -1,0 +1,134 @@
+"""The engine: the same output for any number of workers, and what happens when something goes wrong."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # the work must be importable by name in the workers too
+os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+
+from counting_work import CountingWork, units
+
+from corpusforge import errors, shards
+from corpusforge.beam.engine import Engine, map_units, run_map
+from corpusforge.progress import Silent
+from corpusforge.units import UnitResult
+
+
+class Recorded(Silent):
+    """Remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.total = self.done = 0
+        self.events: list[str] = []
+
+    def start(self, label: str, total: int, unit: str) -> None:
+        self.events.append(f"start {label} {unit}")
+        self.total = total
+
+    def advance(self, amount: int) -> None:
+        self.done += amount
+
+    def finish(self) -> None:
+        self.events.append("finish")
+
+
+def run(folder: Path, workers: int, **how: object) -> list[UnitResult]:
+    many = units()
+    work = CountingWork(str(folder), **how)  # type: ignore[arg-type]
+    sizes = [u.bytes for u in many]
+    return run_map(Engine(workers), work, many, sizes, label="count", folder=str(folder), progress=Silent())
+
+
+def digests(folder: Path) -> list[tuple[str, str]]:
+    return [(s.name, s.digest) for e in shards.load_entries(str(folder)) for s in e.tables.values()]
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[UnitResult], list[tuple[str, str]]]:
+    folder = tmp_path_factory.mktemp("straight")
+    return run(folder, 1), digests(folder)
+
+
+@pytest.mark.parametrize("workers", [2, 5])
+def test_workers_change_nothing(workers: int, tmp_path: Path, straight: tuple[object, object]) -> None:
+    assert (run(tmp_path, workers), digests(tmp_path)) == straight
+
+
+def test_results_come_in_the_order_of_the_units(straight: tuple[list[UnitResult], object]) -> None:
+    assert [r.unit for r in straight[0]] == list(range(7))
+    assert [r.statistics.get("numbers", 0) for r in straight[0]] == [u.rows for u in units()]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_progress_adds_up_and_counters_too(workers: int, tmp_path: Path) -> None:
+    many, seen = units(), Recorded()
+    sizes = [u.bytes for u in many]
+    for _ in range(2):  # the second time everything is there already
+        seen.done = 0
+        mapped = map_units(
+            Engine(workers), CountingWork(str(tmp_path)), many, sizes, label="x", folder=str(tmp_path), progress=seen
+        )
+        assert seen.done == seen.total == sum(sizes)
+        assert mapped.counters == {"line:odd": sum(r.tallies["line:odd"]["rows"] for r in mapped.results if r.tallies)}
+    assert all(r.resumed for r in mapped.results)
+    assert seen.events == ["start x bytes", "finish"] * 2
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_our_errors_come_out_as_themselves(
+    workers: int, tmp_path: Path, straight: tuple[object, object], capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(errors.InputUnreadable) as raised:
+        run(tmp_path, workers, fail_at=3, how="ours")
+    assert str(raised.value) == "unit 3: it is broken; mend it; or leave it out"
+    assert "Traceback" not in capfd.readouterr().err
+    assert not list(tmp_path.rglob(".unfinished-*"))
+    run(tmp_path, workers)
+    assert digests(tmp_path) == straight[1]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_other_errors_keep_their_type(workers: int, tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError, match="of theirs"):
+        run(tmp_path, workers, fail_at=3, how="theirs")
+
+
+def test_a_killed_worker_is_one_clear_error_and_a_rerun_goes_on(
+    tmp_path: Path, straight: tuple[object, object]
+) -> None:
+    began = time.monotonic()
+    with pytest.raises(errors.CorpusForgeError, match=r"killed from outside.*run the same command again"):
+        run(tmp_path, 2, fail_at=3, how="kill")
+    assert time.monotonic() - began < 10
+    run(tmp_path, 2)
+    assert digests(tmp_path) == straight[1]
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_interrupt_leaves_no_orphans(how: signal.Signals, tmp_path: Path, straight: tuple[object, object]) -> None:
+    program = [sys.executable, str(Path(__file__).with_name("counting_work.py")), str(tmp_path / "out"), "0.3"]
+    parent = subprocess.Popen(program, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 30
+    while not digests(tmp_path / "out"):
+        assert time.monotonic() < deadline and parent.poll() is None
+        time.sleep(0.05)
+    family = psutil.Process(parent.pid).children(recursive=True)
+    assert family
+    parent.send_signal(how)
+    code = parent.wait(5)
+    assert code in {signal.SIGINT: (-2, 1, 130), signal.SIGTERM: (143,), signal.SIGKILL: (-9,)}[how]
+    _, alive = psutil.wait_procs(family, 5)
+    assert not alive
+    if how != signal.SIGKILL:
+        assert not list(tmp_path.rglob(".unfinished-*"))
+    run(tmp_path / "out", 2)
+    assert digests(tmp_path / "out") == straight[1]
