@@ -1,0 +1,176 @@
+"""Exact repeats of n consecutive sentences: their hashes, and which of them are not the first.
+
+Comes in: DOCUMENTS batches; later, packed blocks of hashes from all units. Goes out: SPANS batches (a row a document);
+later, for each unit, which spans must go and where the copy stands that stays.
+
+Definition (T5, Raffel et al. 2020, section 2.2): all but one of any three-sentence span occurring more than once. A
+span is named by its first sentence. The first copy stays in the order of (document key, position in the document):
+of content alone, never of arrival. A repeat inside one document counts. A span without a single word (only
+punctuation in all its sentences) is no span, and a document of fewer than n sentences has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from corpusforge import seeds
+from corpusforge.dedupe.normalise import Bools, sentence_hashes
+from corpusforge.seeds import U64
+from corpusforge.text import I64, sentence_spans
+
+SPANS = pa.schema(
+    [
+        pa.field("document", pa.string(), nullable=False),  # DOCUMENTS.id
+        pa.field("key", pa.uint64(), nullable=False),  # seeds.document_keys of it: the order of survivors
+        pa.field("starts", pa.list_(pa.uint32()), nullable=False),  # byte offset of each sentence in the text
+        pa.field("stops", pa.list_(pa.uint32()), nullable=False),  # byte offset behind each sentence
+        # Hash of the span that begins with each sentence; 0: none does (too near the end, or without words).
+        pa.field("hashes", pa.list_(pa.uint64()), nullable=False),
+    ]
+)
+"""One row a document; the sentences of all rows, counted through, are the *sentence rows* of the unit."""
+
+BLOCK_BYTES = 24
+"""Bytes a span in a block: hash, document key, place; one column behind the other, little-endian uint64."""
+
+LOSER_BYTES = 16
+"""Bytes a losing span in `find_losers`' answer: its place and the survivor's, one column behind the other."""
+
+UNIT_SHIFT = 40
+"""A place is ``unit << 40 | sentence row``: 16 million units of 10^12 sentences."""
+
+
+def hash_documents(documents: pa.RecordBatch, *, span_sentences: int = 3, fold_numbers: bool = False) -> pa.RecordBatch:
+    """The SPANS rows of a DOCUMENTS batch, in its order."""
+    found = sentence_spans(documents.column("text"))
+    hashes, empty = sentence_hashes(found, fold_numbers=fold_numbers)
+    spans = span_hashes(hashes, empty, found.offsets, span_sentences)
+    inside = np.repeat(found.bases[: documents.num_rows], np.diff(found.offsets))
+    keys = seeds.document_keys(documents.column("id").to_pylist())
+    columns = [
+        documents.column("id"),
+        pa.array(keys),
+        _lists(found.offsets, found.starts - inside, np.uint32),
+        _lists(found.offsets, found.stops - inside, np.uint32),
+        _lists(found.offsets, spans, np.uint64),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=SPANS)
+
+
+def span_hashes(sentences: U64, empty: Bools, offsets: I64, length: int) -> U64:
+    """The hash of the span of ``length`` sentences beginning at each sentence; 0 where there is none.
+
+    ``sentences``: their hashes; ``empty``: which have no words; document i owns rows ``offsets[i]:offsets[i + 1]``.
+
+    >>> rows = np.array([7, 8, 7, 8, 9], np.uint64)
+    >>> found = span_hashes(rows, np.zeros(5, bool), np.array([0, 5]), 2)
+    >>> bool(found[0] == found[2]), bool(found[0] == found[1]), int(found[4])
+    (True, False, 0)
+    """
+    total = len(sentences)
+    found = np.zeros(total, np.uint64)
+    if total < length:
+        return found
+    count = total - length + 1
+    spans, wordless = np.zeros(count, np.uint64), np.ones(count, np.bool_)
+    for k in range(length):
+        spans = seeds.mix(spans ^ sentences[k : k + count])
+        wordless &= empty[k : k + count]
+    ends = np.repeat(offsets[1:], np.diff(offsets))[:count]
+    is_span = (np.arange(count) + length <= ends) & ~wordless
+    found[:count] = np.where(is_span, np.maximum(spans, np.uint64(1)), np.uint64(0))
+    return found
+
+
+def pack_block(hashes: U64, keys: U64, places: U64) -> bytes:
+    """A block of spans as bytes, `BLOCK_BYTES` each."""
+    return _pack(hashes, keys, places)
+
+
+def find_losers(blocks: Iterable[bytes]) -> list[tuple[int, bytes]]:
+    """Every span of these blocks that repeats an earlier one, as packed rows for each unit (ascending).
+
+    ``blocks``: from `pack_block`, of any units in any order; equal hashes must all be among them. The rows of a unit:
+    uint64 place of the losing span, then as many places of the survivors (`unpack_losers`), ascending by the first.
+    Of documents with one and the same id the one of the smaller place stays.
+    """
+    hashes, keys, places = _unpack(blocks, 3)
+    by_hash = np.argsort(hashes)
+    ordered = hashes[by_hash]
+    equal = ordered[1:] == ordered[:-1]
+    repeated = np.zeros(len(ordered), np.bool_)
+    repeated[1:] = equal
+    repeated[:-1] |= equal
+    chosen = by_hash[repeated]
+    hashes, keys, places = hashes[chosen], keys[chosen], places[chosen]
+    order = np.lexsort((places, keys, hashes))
+    hashes, places = hashes[order], places[order]
+    is_first = np.ones(len(hashes), np.bool_)
+    is_first[1:] = hashes[1:] != hashes[:-1]
+    survivors = places[np.flatnonzero(is_first)][np.cumsum(is_first) - 1]
+    return _by_unit(places[~is_first], survivors[~is_first])
+
+
+def pack_losers(losers: U64, survivors: U64) -> bytes:
+    """Losing spans and their survivors as bytes, `LOSER_BYTES` each."""
+    return _pack(losers, survivors)
+
+
+def unpack_losers(blocks: Iterable[bytes]) -> tuple[U64, U64]:
+    """Places of losing spans and of their survivors from any number of packed answers, ascending, each once."""
+    losers, survivors = _unpack(blocks, 2)
+    losers, first = np.unique(losers, return_index=True)
+    return losers, survivors[first]
+
+
+def place(unit: int, rows: npt.NDArray[Any]) -> U64:
+    """Places of sentence rows of a unit."""
+    return np.uint64(unit << UNIT_SHIFT) | rows.astype(np.uint64)
+
+
+def unit_of(places: U64) -> I64:
+    """The unit of each place."""
+    return (places >> np.uint64(UNIT_SHIFT)).astype(np.int64)
+
+
+def row_of(places: U64) -> I64:
+    """The sentence row of each place."""
+    return (places & np.uint64((1 << UNIT_SHIFT) - 1)).astype(np.int64)
+
+
+def column_spans(column: pa.ListArray) -> tuple[npt.NDArray[Any], I64]:
+    """Values and ``n + 1`` offsets from 0 of a list column without nulls, without copying the values."""
+    offsets = np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, column.offset * 4).astype(np.int64)
+    values = column.values.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
+    return values.to_numpy(), offsets - offsets[0]
+
+
+def _lists(offsets: I64, values: npt.NDArray[Any], kind: type[np.generic]) -> pa.ListArray:
+    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(values.astype(kind)))
+
+
+def _pack(*columns: U64) -> bytes:
+    return np.stack(columns).astype("<u8").tobytes()
+
+
+def _unpack(blocks: Iterable[bytes], columns: int) -> list[U64]:
+    parts = [np.frombuffer(block, "<u8").reshape(columns, -1) for block in blocks]
+    if not parts:
+        return [np.zeros(0, np.uint64)] * columns
+    return [np.concatenate([part[k] for part in parts]).astype(np.uint64, copy=False) for k in range(columns)]
+
+
+def _by_unit(losers: U64, survivors: U64) -> list[tuple[int, bytes]]:
+    order = np.argsort(losers)
+    losers, survivors = losers[order], survivors[order]
+    units, first = np.unique(unit_of(losers), return_index=True)
+    bounds = [*first.tolist(), len(losers)]
+    return [
+        (int(unit), pack_losers(losers[a:b], survivors[a:b]))
+        for unit, a, b in zip(units, bounds[:-1], bounds[1:], strict=True)
+    ]

@@ -1,0 +1,269 @@
+"""The dedupe stage, unit by unit: hash a document shard, block its hashes, cut what repeats.
+
+Comes in: document shards (a unit is one shard). Goes out: ``spans/`` (hashes, in a folder of their own), ``cuts/``
+(which sentences lose, from all units together), then ``documents/`` and ``repeats/``.
+
+    HashWork(unit)              document shard -> spans/part-UUUUU-00000.arrow
+    blocks(span_path, ...)      -> (partition, block of hashes) for the shuffle
+    find_losers(blocks)         (dedupe.spans) -> (unit, losing spans)
+    write_cuts(folder, ...)     -> cuts/part-UUUUU-RRRRR.arrow, one a round
+    CutWork(unit)               document shard + spans + cuts -> documents/, repeats/
+
+Decision: what is shuffled are 24 bytes a span (hash, document key, place). Partitions and rounds are ranges of the
+hash, so equal hashes meet whatever their numbers are, and memory is bounded by the number of rounds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from corpusforge import schemas, shards
+from corpusforge.dedupe import spans as span_tables
+from corpusforge.dedupe.cut import Cuts, cut_documents, cut_sentences
+from corpusforge.dedupe.spans import SPANS
+from corpusforge.seeds import U64
+from corpusforge.text import I64, text_bytes
+from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
+
+CUTS = pa.schema([pa.field("loser", pa.uint64(), nullable=False), pa.field("survivor", pa.uint64(), nullable=False)])
+"""Places (dedupe.spans.place) of losing spans of a unit and of their survivors."""
+
+SLICE_BYTES = 4 << 20
+"""Text that goes through the kernels at once: small enough for the cache, large enough for the vectors."""
+
+# Beam's local runner holds 3 to 3.5 times of what it shuffles (measured, Beam 2.77); sorting one partition takes its
+# block, its columns, an order and the ordered hashes.
+_SHUFFLE_FACTOR = 3.5
+_SORT_BYTES = 72
+
+
+@dataclasses.dataclass(frozen=True)
+class HashWork:
+    """Writes the span hashes of a document shard. ``folder``: where ``spans/`` and its entries go."""
+
+    folder: str
+    span_sentences: int = 3
+    fold_numbers: bool = False
+
+    def __call__(self, unit: ShardUnit, advance: Advance) -> UnitResult:
+        """Hash one unit; a unit already hashed is not read again."""
+        with UnitOutput(self.folder, unit.number, {"spans": (SPANS, "arrow")}, shard_bytes=1 << 62) as output:
+            if output.done:
+                advance(unit.bytes)
+                return output.result(resumed=True)
+            position = 0
+            for documents in _slices(unit.path):
+                rows = span_tables.hash_documents(
+                    documents, span_sentences=self.span_sentences, fold_numbers=self.fold_numbers
+                )
+                hashes, _ = span_tables.column_spans(rows.column("hashes"))
+                size, position = _text_size(documents), position + documents.num_rows
+                counts = {
+                    "documents_in": documents.num_rows,
+                    "text_bytes_in": size,
+                    "sentences": len(hashes),
+                    "spans": int(np.count_nonzero(hashes)),
+                }
+                output.write({"spans": rows}, position=position, size=size, tallies={}, statistics=counts)
+                advance(_share(unit, documents.num_rows))
+            return output.finish()
+
+
+def span_path(folder: str, unit: int) -> str:
+    """Where `HashWork` writes the hashes of a unit."""
+    return shards.join(folder, f"spans/part-{unit:05d}-00000.arrow")
+
+
+def blocks(path: str, unit: int, partitions: int, round: int, rounds: int) -> list[tuple[int, bytes]]:
+    """The spans of one unit that belong to a round (from 0), as (partition, packed block), ascending.
+
+    ``path``: `span_path` of the unit.
+    """
+    parts = [_span_columns(batch) for batch in shards.read_shard(path)]
+    counts = [len(hashes) for hashes, _ in parts]
+    found: list[tuple[U64, U64, U64, Any]] = []
+    for (hashes, keys), first in zip(parts, np.cumsum([0, *counts])[:-1].tolist(), strict=True):
+        slots = _slots(hashes, partitions * rounds)
+        chosen = np.flatnonzero((slots // partitions == round) & (hashes != 0))
+        found.append(
+            (hashes[chosen], keys[chosen], span_tables.place(unit, chosen + first), slots[chosen] % partitions)
+        )
+    if not found:
+        return []
+    hashes, keys, places, partition = (np.concatenate(column) for column in zip(*found, strict=True))
+    order = np.argsort(partition.astype(np.uint16), kind="stable")
+    hashes, keys, places = hashes[order], keys[order], places[order]
+    bounds = np.searchsorted(partition[order], np.arange(partitions + 1)).tolist()
+    return [
+        (number, span_tables.pack_block(hashes[a:b], keys[a:b], places[a:b]))
+        for number, (a, b) in enumerate(itertools.pairwise(bounds))
+        if a < b
+    ]
+
+
+def plan_rounds(spans_total: int, memory_bytes: int, partitions: int) -> int:
+    """The fewest rounds for which the shuffle and the sorting of one partition fit the budget.
+
+    >>> plan_rounds(10_000_000, 2 << 30, 16), plan_rounds(1_000_000_000, 2 << 30, 16)
+    (1, 42)
+    """
+    return max(1, -(-peak_bytes(spans_total, 1, partitions) // max(1, memory_bytes)))
+
+
+def peak_bytes(spans_total: int, rounds: int, partitions: int) -> int:
+    """Memory a round needs, estimated, beyond what the processes need anyway."""
+    a_span = span_tables.BLOCK_BYTES * _SHUFFLE_FACTOR + _SORT_BYTES / partitions
+    return int(spans_total / rounds * a_span)
+
+
+def write_cuts(folder: str, unit: int, round: int, losers: Iterable[bytes]) -> None:
+    """Write what `find_losers` found for one unit in one round, ascending, under ``cuts/``."""
+    losing, surviving = span_tables.unpack_losers(losers)
+    name = f"cuts/part-{unit:05d}-{round:05d}.arrow"
+    writer = shards.ShardWriter(folder, name, CUTS, "arrow")
+    writer.write(pa.record_batch([pa.array(losing), pa.array(surviving)], schema=CUTS))
+    writer.finish()
+
+
+def read_cuts(folder: str, unit: int) -> tuple[U64, U64]:
+    """Losing places of a unit, ascending, and their survivors, from all rounds; none where nothing was written."""
+    cuts_folder = shards.join(folder, "cuts")
+    names = [n for n in shards.list_names(cuts_folder, ".arrow") if n.startswith(f"part-{unit:05d}-")]
+    batches = [batch for name in names for batch in shards.read_shard(shards.join(cuts_folder, name))]
+    return span_tables.unpack_losers(
+        span_tables.pack_losers(batch.column(0).to_numpy(), batch.column(1).to_numpy()) for batch in batches
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class CutWork:
+    """Writes what stays of a document shard. ``output``: the stage's folder; ``folder``: that of `HashWork`."""
+
+    output: str
+    folder: str
+    span_sentences: int = 3
+    min_sentences: int = 3
+    min_words: int = 0
+    shard_bytes: int = 64 << 20
+
+    def __call__(self, unit: ShardUnit, advance: Advance) -> UnitResult:
+        """Cut one unit, going on behind its last finished shard."""
+        tables = {"documents": (schemas.DOCUMENTS, "parquet"), "repeats": (schemas.REPEATS, "parquet")}
+        with UnitOutput(self.output, unit.number, tables, self.shard_bytes) as output:
+            if output.done:
+                advance(unit.bytes)
+                return output.result(resumed=True)
+            advance(_share(unit, output.position))
+            hashed = _load_spans(self.folder, unit.number)
+            cuts, repeated = self._cuts(unit.number)
+            position = output.position
+            for documents in _slices(unit.path, skip=position):
+                rows = hashed.slice(position, documents.num_rows)
+                first, last = _sentence_range(hashed, position, documents.num_rows)
+                cut = cut_documents(
+                    documents,
+                    rows,
+                    _cuts_between(cuts, first, last),
+                    min_sentences=self.min_sentences,
+                    min_words=self.min_words,
+                )
+                position += documents.num_rows
+                counts = {
+                    "spans": int(np.count_nonzero(span_tables.column_spans(rows.column("hashes"))[0])),
+                    "repeated_spans": int(np.subtract(*np.searchsorted(repeated, [last, first]))),
+                }
+                output.write(
+                    {"documents": cut.documents, "repeats": cut.repeats},
+                    position=position,
+                    size=_text_size(documents),
+                    tallies=cut.tallies,
+                    statistics={**cut.statistics, **counts},
+                )
+                advance(_share(unit, documents.num_rows))
+            return output.finish()
+
+    def _cuts(self, unit: int) -> tuple[Cuts, I64]:
+        """The sentences of a unit to cut, and the rows of its losing spans."""
+        losers, survivors = read_cuts(self.folder, unit)
+        rows = span_tables.row_of(losers)
+        cut_rows, places = cut_sentences(rows, survivors, self.span_sentences)
+        return Cuts(cut_rows, places, *_locate(self.folder, places)), rows
+
+
+def _slices(path: str, skip: int = 0) -> Iterator[pa.RecordBatch]:
+    """The rows of a document shard from ``skip`` on, in batches of about `SLICE_BYTES` of text.
+
+    The cuts depend on the rows alone, and going on at one of them gives the same cuts behind it.
+    """
+    for stored in shards.read_shard(path):
+        batch = stored.cast(schemas.DOCUMENTS)  # Parquet has no timestamps in whole seconds and returns milliseconds
+        first, skip = min(skip, batch.num_rows), max(0, skip - batch.num_rows)
+        _, ends = text_bytes(batch.column("text"))
+        while first < batch.num_rows:
+            last = max(first + 1, int(np.searchsorted(ends, ends[first] + SLICE_BYTES, "right")) - 1)
+            yield batch.slice(first, last - first)
+            first = last
+
+
+def _text_size(documents: pa.RecordBatch) -> int:
+    _, ends = text_bytes(documents.column("text"))
+    return int(ends[-1] - ends[0])
+
+
+def _share(unit: ShardUnit, rows: int) -> int:
+    return unit.bytes * rows // max(1, unit.rows)
+
+
+def _span_columns(batch: pa.RecordBatch) -> tuple[U64, U64]:
+    """Hashes of a SPANS batch and the document key of each."""
+    hashes, offsets = span_tables.column_spans(batch.column("hashes"))
+    return hashes, np.repeat(batch.column("key").to_numpy(), np.diff(offsets))
+
+
+def _slots(hashes: U64, slots: int) -> U64:
+    """Which of so many equal ranges of 64-bit numbers each hash lies in (Lemire's multiply and shift, on 32 bits)."""
+    return (hashes >> np.uint64(32)) * np.uint64(slots) >> np.uint64(32)
+
+
+def _load_spans(folder: str, unit: int, columns: Sequence[str] = tuple(SPANS.names)) -> pa.RecordBatch:
+    """Columns of a unit's hashes as one batch."""
+    table = pa.Table.from_batches(shards.read_shard(span_path(folder, unit)), SPANS).select(columns)
+    arrays = [pa.concat_arrays(c.chunks) if c.num_chunks else pa.array([], c.type) for c in table.columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=table.schema)
+
+
+def _sentence_range(hashed: pa.RecordBatch, row: int, rows: int) -> tuple[int, int]:
+    """The sentence rows of ``rows`` documents from ``row`` on."""
+    column = hashed.column("starts")
+    ends = np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, column.offset * 4)
+    return int(ends[row] - ends[0]), int(ends[row + rows] - ends[0])
+
+
+def _cuts_between(cuts: Cuts, first: int, last: int) -> Cuts:
+    a, b = np.searchsorted(cuts.rows, [first, last]).tolist()
+    return Cuts(cuts.rows[a:b] - first, cuts.places[a:b], cuts.documents[a:b], cuts.starts[a:b])
+
+
+def _locate(folder: str, places: U64) -> tuple[pa.StringArray, I64]:
+    """The document id and the byte offset of the sentence at each place, from the hashes of the units they are in."""
+    units = span_tables.unit_of(places)
+    order = np.argsort(units, kind="stable")
+    bounds = [*np.unique(units[order], return_index=True)[1].tolist(), len(units)]
+    names: list[pa.Array] = [pa.array([], pa.string())]
+    starts = np.zeros(len(places), np.int64)
+    for a, b in itertools.pairwise(bounds):
+        chosen = order[a:b]
+        hashed = _load_spans(folder, int(units[chosen[0]]), ("document", "starts"))
+        values, offsets = span_tables.column_spans(hashed.column("starts"))
+        rows = span_tables.row_of(places[chosen])
+        starts[chosen] = values[rows]
+        names.append(hashed.column("document").take(pa.array(np.searchsorted(offsets, rows, "right") - 1)))
+    inverse = np.empty(len(order), np.int64)
+    inverse[order] = np.arange(len(order))
+    return pa.concat_arrays(names).take(pa.array(inverse)), starts
