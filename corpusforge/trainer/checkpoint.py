@@ -1,0 +1,164 @@
+"""Checkpoints: everything a run needs to go on as if it had never stopped, whole or not there at all.
+
+``checkpoints/step-000100/`` is a Hugging Face directory (`export`) plus ``optimizer.safetensors`` (both moments, under
+our own names), ``state.json`` (the position, the settings, the resolved recipe, the fingerprint of the data) and
+``digests.json``, written last. The folder is filled under another name, synced, and renamed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from corpusforge import errors, shards
+from corpusforge.trainer import export
+from corpusforge.trainer.model import Encoder
+
+DIGESTS, STATE, MOMENTS = "digests.json", "state.json", "optimizer.safetensors"
+OWN_FILES = (DIGESTS, STATE, MOMENTS)
+
+
+@dataclass(frozen=True)
+class State:
+    """What ``state.json`` holds. ``step``: optimiser steps done, which is also the position in the data."""
+
+    step: int
+    fingerprint: str  # digest of the manifest of the instances
+    tokens: int  # real tokens read so far
+    settings: dict[str, Any]
+    recipe: dict[str, Any]
+    versions: dict[str, str]
+    unlogged: list[list[float]]  # what `log.Meter` had gathered since its last line
+
+
+def folder_of(output: Path, step: int) -> Path:
+    """Where the checkpoint behind ``step`` steps lies."""
+    return output / "checkpoints" / f"step-{step:06d}"
+
+
+def save(
+    output: Path, state: State, model: Encoder, optimizer: torch.optim.Optimizer, write_model: Callable[[Path], None]
+) -> Path:
+    """Write a checkpoint and return its folder; ``write_model`` fills in the Hugging Face directory."""
+    final = folder_of(output, state.step)
+    temporary = final.with_name(f".unfinished-{final.name}")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    write_model(temporary)
+    save_file(_moments(model, optimizer), temporary / MOMENTS)
+    (temporary / STATE).write_text(json.dumps(asdict(state), indent=1, sort_keys=True) + "\n", "utf-8")
+    digests = {path.name: shards.file_digest(str(path)) for path in sorted(temporary.iterdir())}
+    (temporary / DIGESTS).write_text(json.dumps(digests, indent=1) + "\n", "utf-8")
+    for path in temporary.iterdir():
+        _sync(path)
+    _sync(temporary)
+    shutil.rmtree(final, ignore_errors=True)
+    temporary.rename(final)
+    _sync(final.parent)
+    return final
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _moments(model: Encoder, optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+    found = {}
+    for name, weight in model.named_parameters():
+        for key in ("exp_avg", "exp_avg_sq"):
+            if key in optimizer.state.get(weight, {}):
+                found[f"{name}.{key}"] = optimizer.state[weight][key].detach().cpu().contiguous()
+    return found
+
+
+def restore(folder: Path, step: int, model: Encoder, optimizer: torch.optim.Optimizer) -> None:
+    """Bring weights and moments back to what they were behind ``step`` steps."""
+    export.load_weights(model, folder)
+    stored = load_file(folder / MOMENTS)
+    names = {id(weight): name for name, weight in model.named_parameters()}
+    ordered = [names[id(w)] for group in optimizer.param_groups for w in group["params"]]
+    state = {
+        number: {
+            "step": torch.tensor(float(step)),
+            "exp_avg": stored[f"{name}.exp_avg"],
+            "exp_avg_sq": stored[f"{name}.exp_avg_sq"],
+        }
+        for number, name in enumerate(ordered)
+        if f"{name}.exp_avg" in stored
+    }
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def all_folders(output: Path) -> list[Path]:
+    """Folders of checkpoints, newest first, whether they are valid or not."""
+    found = [p for p in (output / "checkpoints").glob("step-*") if p.name[5:].isdigit()]
+    return sorted(found, key=lambda p: -int(p.name[5:]))
+
+
+def what_is_wrong(folder: Path) -> str | None:
+    """Why a checkpoint cannot be used, or None."""
+    try:
+        digests = json.loads((folder / DIGESTS).read_text("utf-8"))
+        for name, digest in digests.items():
+            if shards.file_digest(str(folder / name)) != digest:
+                return f"{name} does not match its digest"
+        return None if {STATE, MOMENTS, "model.safetensors"} <= set(digests) else "files are missing"
+    except (OSError, ValueError, AttributeError) as error:
+        return str(error)
+
+
+def valid(output: Path, say: Callable[[str], None]) -> Iterator[tuple[Path, State]]:
+    """Usable checkpoints, newest first; what is wrong with the others is said."""
+    for folder in all_folders(output):
+        wrong = what_is_wrong(folder)
+        if wrong:
+            say(f"skipping broken checkpoint {folder.name}: {wrong}")
+        else:
+            yield folder, State(**json.loads((folder / STATE).read_text("utf-8")))
+
+
+def check_fingerprint(folder: Path, state: State, fingerprint: str, *, allow_new_data: bool) -> None:
+    """Refuse to go on with other data than the checkpoint was trained on.
+
+    Raises `errors.StageMismatch`.
+    """
+    if state.fingerprint != fingerprint and not allow_new_data:
+        what = f"it was trained on data {state.fingerprint[:12]}, and this is {fingerprint[:12]}"
+        mend = "name the data it was trained on, or pass --allow-new-data to go on with this"
+        raise errors.StageMismatch(str(folder), what, mend)
+
+
+def keep_newest(output: Path, count: int) -> None:
+    """Delete all but the newest ``count`` checkpoints, and what unfinished ones left behind."""
+    for folder in all_folders(output)[count:]:
+        shutil.rmtree(folder, ignore_errors=True)
+    for folder in (output / "checkpoints").glob(".unfinished-*"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def publish(folder: Path, target: Path) -> None:
+    """Make ``target`` the Hugging Face directory of a checkpoint (hard links where the disk has them)."""
+    temporary = target.with_name(f".unfinished-{target.name}")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    for path in folder.iterdir():
+        if path.name in OWN_FILES:
+            continue
+        try:
+            os.link(path, temporary / path.name)
+        except OSError:
+            shutil.copyfile(path, temporary / path.name)
+    shutil.rmtree(target, ignore_errors=True)
+    temporary.rename(target)

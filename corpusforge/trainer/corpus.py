@@ -1,0 +1,172 @@
+"""Instance shards, memory-mapped: small columns as arrays, token ids left in the files until a batch wants them.
+
+Comes in: paths of INSTANCES shards (Arrow stream files, uncompressed). Goes out: `Corpus`, where a row's ids are a
+slice of its file seen as one array of integers; gathering a batch touches the pages it needs and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from corpusforge import errors, seeds, shards
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """A list column over many files: row ``i`` is ``files[file[i]][start[i]:start[i] + count[i]]``."""
+
+    files: list[npt.NDArray[Any]]
+    file: npt.NDArray[np.int32]
+    start: Ints
+    count: Ints
+
+    def take(self, rows: Ints, within: Ints, owner: Ints) -> npt.NDArray[Any]:
+        """Values at positions ``within`` of the rows ``rows[owner]``; ``within`` and ``owner`` are equally long."""
+        at = self.start[rows][owner] + within
+        source = self.file[rows]
+        touched = np.unique(source)
+        if len(touched) == 1:
+            found: npt.NDArray[Any] = self.files[touched[0]][at]
+            return found
+        out = np.empty(len(at), self.files[0].dtype)
+        file_of = source[owner]
+        for number in touched:  # one pass a file: files are some 64 MB of text each
+            here = file_of == number
+            out[here] = self.files[number][at[here]]
+        return out
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """All instances of a folder. Arrays are one entry a row, rows in the order of the shards."""
+
+    ids: Ragged
+    masked_positions: Ragged | None  # None: masks are drawn by the loader
+    masked_labels: Ragged | None
+    keys: seeds.U64  # seeds.instance_keys
+    lengths: Ints
+    first_lengths: Ints  # tokens of segment A with [CLS] and [SEP]
+    pair_labels: npt.NDArray[np.int8] | None  # None: not a pair format
+    copies: npt.NDArray[np.uint16]
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest instance."""
+        return int(self.lengths.max()) if len(self) else 0
+
+    @property
+    def copy_count(self) -> int:
+        """How many differently masked copies of the corpus there are (1 unless masks are duplicated)."""
+        return int(self.copies.max()) + 1 if len(self) else 1
+
+
+def flat_positions(counts: Ints) -> tuple[Ints, Ints]:
+    """For rows of ``counts`` tokens laid end to end: position within the row, and number of the row, of each token.
+
+    >>> [a.tolist() for a in flat_positions(np.array([2, 3]))]
+    [[0, 1, 0, 1, 2], [0, 0, 1, 1, 1]]
+    """
+    owner = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+    begins = np.cumsum(counts) - counts
+    return np.arange(len(owner), dtype=np.int64) - begins[owner], owner
+
+
+def open_corpus(paths: Sequence[str]) -> Corpus:
+    """Map the shards at ``paths``.
+
+    Raises `errors.ManifestInvalid` where a shard is missing, cut short, compressed, or no table of instances.
+    """
+    parts: dict[str, list[npt.NDArray[Any]]] = {}
+    lists: dict[str, list[npt.NDArray[Any]]] = {}
+    for number, path in enumerate(paths):
+        whole, batches = _map(path)
+        for batch in batches:
+            _add_batch(parts, number, batch, whole, path)
+        for name in _list_columns(batches):
+            kind = batches[0].column(name).type.value_type.to_pandas_dtype()
+            lists.setdefault(name, []).append(np.frombuffer(whole, kind, whole.size // np.dtype(kind).itemsize))
+    if not parts:
+        raise errors.TrainingStopped(", ".join(paths[:1]) or "instances", "no instances", "build instances first")
+    columns = {name: np.concatenate(arrays) for name, arrays in parts.items()}
+    masked = "masked_positions" in lists
+    return Corpus(
+        ids=_ragged(columns, lists, "input_ids"),
+        masked_positions=_ragged(columns, lists, "masked_positions") if masked else None,
+        masked_labels=_ragged(columns, lists, "masked_labels") if masked else None,
+        keys=seeds.instance_keys(columns["document"], columns["index"]),
+        lengths=columns["length"].astype(np.int64),
+        first_lengths=columns["first"].astype(np.int64),
+        pair_labels=columns["pair_label"] if (columns["pair_label"] >= 0).all() else None,
+        copies=columns["copy"],
+    )
+
+
+def _map(path: str) -> tuple[pa.Buffer, list[pa.RecordBatch]]:
+    try:
+        if shards.is_remote(path):
+            with shards.open_binary(path) as file:
+                whole = pa.py_buffer(file.read())
+        else:
+            whole = pa.memory_map(str(path)).read_buffer()
+        return whole, list(pa.ipc.open_stream(whole))
+    except (OSError, pa.ArrowInvalid) as error:
+        what = f"unreadable shard ({error})"
+        raise errors.ManifestInvalid(str(path), what, "run build-instances again") from None
+
+
+def _list_columns(batches: list[pa.RecordBatch]) -> list[str]:
+    names = ("input_ids", "masked_positions", "masked_labels")
+    return [n for n in names if batches and n in batches[0].schema.names]
+
+
+def _add_batch(
+    parts: dict[str, list[npt.NDArray[Any]]], number: int, batch: pa.RecordBatch, whole: pa.Buffer, path: str
+) -> None:
+    """Append a batch's small columns, and where its lists begin in the file, to ``parts``."""
+
+    def add(name: str, values: npt.NDArray[Any]) -> None:
+        parts.setdefault(name, []).append(values)
+
+    try:
+        for name in ("document", "index", "copy", "length"):
+            add(name, batch.column(name).to_numpy(zero_copy_only=False))
+        add("first", batch.column("segment_lengths").flatten().to_numpy(zero_copy_only=False)[::2])
+        add("pair_label", batch.column("pair_label").fill_null(-1).to_numpy(zero_copy_only=False))
+        add("file", np.full(batch.num_rows, number, np.int32))
+        for name in _list_columns([batch]):
+            start, count = _locate(batch.column(name), whole, path)
+            add(f"{name}.start", start)
+            add(f"{name}.count", count)
+    except KeyError as error:
+        what = f"no column {error} in it"
+        raise errors.ManifestInvalid(path, what, "name a folder that build-instances wrote") from None
+
+
+def _locate(column: pa.Array, whole: pa.Buffer, path: str) -> tuple[Ints, Ints]:
+    """First element, counted from the beginning of the file, and number of elements of each row of a list column."""
+    offsets = column.offsets.to_numpy().astype(np.int64)
+    values = column.values
+    width = values.type.bit_width // 8
+    buffer = values.buffers()[1]
+    if len(values) == 0 or buffer is None:
+        return np.zeros(len(column), np.int64), np.zeros(len(column), np.int64)
+    inside = buffer.address - whole.address
+    if not 0 <= inside < whole.size or inside % width:
+        raise errors.ManifestInvalid(path, "a compressed shard", "write instance shards uncompressed")
+    base = inside // width + values.offset
+    return base + offsets[:-1], np.diff(offsets)
+
+
+def _ragged(columns: dict[str, npt.NDArray[Any]], lists: dict[str, list[npt.NDArray[Any]]], name: str) -> Ragged:
+    return Ragged(lists[name], columns["file"], columns[f"{name}.start"], columns[f"{name}.count"])

@@ -1,0 +1,72 @@
+"""The held-out loss: instances that were set aside, under masks that never change.
+
+Masks come from the shards where they are stored, else they are those of epoch 0; the sample is in the order of the
+instances' keys. So the figure is the same for the same weights whenever and wherever it is taken.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+
+from corpusforge.instances.masking import Masker
+from corpusforge.trainer.batches import Batch, draw_masks, gather, make_batches
+from corpusforge.trainer.corpus import Corpus
+from corpusforge.trainer.losses import batch_losses
+from corpusforge.trainer.model import Encoder
+from corpusforge.trainer.order import cut_pieces
+
+
+@dataclasses.dataclass(frozen=True)
+class Loss:
+    """Means over masked positions, in nats; pair figures are null without pairs."""
+
+    loss: float
+    accuracy: float
+    perplexity: float
+    masked: int
+    pair_loss: float | None
+    pair_accuracy: float | None
+
+
+def frozen_batches(
+    corpus: Corpus, masker: Masker, length: int, budget: int, padding_id: int, *, segments: bool, tokens: int = 0
+) -> Iterator[Batch]:
+    """Micro-batches of ``budget`` tokens over the instances, at most ``length`` long each; ``tokens``: stop behind
+    about so many (0: read all)."""
+    pieces = cut_pieces(corpus, length)
+    chosen = np.argsort(pieces.keys, kind="stable")
+    chosen = chosen[corpus.copies[pieces.rows[chosen]] == 0]
+    ends = np.cumsum(pieces.lengths[chosen])
+    if tokens:
+        chosen = chosen[: int(np.searchsorted(ends, tokens)) + 1]
+    window = 8 * budget  # rows are sorted by length within so many tokens
+    windows = ends[: len(chosen)] // window
+    for some in np.split(chosen, np.flatnonzero(np.diff(windows)) + 1):
+        if len(some):
+            rows = gather(corpus, pieces, some)
+            if corpus.masked_positions is None:
+                rows = draw_masks(rows, masker, 0)
+            yield from make_batches(rows, budget, padding_id, segments=segments, pairs=True)
+
+
+@torch.no_grad()
+def measure(model: Encoder, batches: Iterator[Batch], device: torch.device, dtype: torch.dtype | None) -> Loss | None:
+    """The loss of a model over batches, without dropout; None where there was nothing to predict."""
+    sums = torch.zeros(6, dtype=torch.float64)
+    was_training = model.training
+    model.eval()
+    for batch in batches:
+        sums += batch_losses(model, batch.to(device), dtype)[0].cpu()
+    model.train(was_training)
+    mlm, hits, masked, pair, pair_hits, pairs = sums.tolist()
+    if not masked:
+        return None
+    loss = mlm / masked
+    perplexity = math.exp(min(loss, 700.0))
+    with_pairs = (pair / pairs, pair_hits / pairs) if pairs else (None, None)
+    return Loss(loss, hits / masked, perplexity, int(masked), *with_pairs)

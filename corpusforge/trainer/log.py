@@ -1,0 +1,117 @@
+"""What a run tells about itself: one JSON line every few steps, and TensorBoard events where it is installed.
+
+Decision: nothing is copied from the device between two lines, so steps never wait for the host; a line holds means
+over the steps since the line before. What was gathered goes into checkpoints, so a resumed run writes the same lines.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+FIELDS = ("mlm_loss", "mlm_hits", "masked", "pair_loss", "pair_hits", "pairs", "grad_norm", "tokens", "size")
+"""Of one step: sums of losses and hits over masked positions and pairs, their numbers, tokens without and with
+padding."""
+
+
+class Meter:
+    """Gathers one row of `FIELDS` a step, on the device, until a line is due."""
+
+    def __init__(self, unlogged: list[list[float]]) -> None:
+        self._rows: list[Tensor] = [torch.tensor(row, dtype=torch.float64) for row in unlogged]
+
+    def add(self, sums: Tensor, grad_norm: Tensor, tokens: int, size: int) -> None:
+        """Add a step: ``sums`` are the first six fields [6], on any device."""
+        known = torch.tensor([tokens, size], dtype=torch.float64)
+        if sums.is_cuda:
+            known = known.pin_memory().to(sums.device, non_blocking=True)
+        self._rows.append(torch.cat([sums.double(), grad_norm.double().reshape(1), known]))
+
+    def read(self) -> list[list[float]]:
+        """The rows gathered so far. This waits for the device."""
+        if not self._rows:
+            return []
+        device = self._rows[-1].device
+        rows: list[list[float]] = torch.stack([row.to(device) for row in self._rows]).tolist()
+        return rows
+
+    def clear(self) -> None:
+        """Begin a new line."""
+        self._rows = []
+
+
+def first_bad(rows: list[list[float]]) -> int | None:
+    """Number of the first row with a loss or gradient that is not finite."""
+    return next((k for k, row in enumerate(rows) if not all(map(math.isfinite, row))), None)
+
+
+def means(rows: list[list[float]]) -> dict[str, float | None]:
+    """Losses and shares of hits over some steps, weighted by masked positions (pairs for the pair loss)."""
+    sums = dict(zip(FIELDS, np.sum(np.array(rows, np.float64), axis=0).tolist(), strict=True))
+    masked, pairs = max(sums["masked"], 1.0), sums["pairs"]
+    mlm, pair = sums["mlm_loss"] / masked, sums["pair_loss"] / pairs if pairs else None
+    return {
+        "loss": mlm + (pair or 0.0),
+        "mlm_loss": mlm,
+        "mlm_accuracy": sums["mlm_hits"] / masked,
+        "pair_loss": pair,
+        "pair_accuracy": sums["pair_hits"] / pairs if pairs else None,
+        "grad_norm": sums["grad_norm"] / len(rows),
+        "padding": 1 - sums["tokens"] / max(sums["size"], 1.0),
+    }
+
+
+class Log:
+    """``log.jsonl`` and ``tensorboard/`` of a run. Lines behind ``step`` are dropped: they will be written again."""
+
+    def __init__(self, output: Path, step: int, *, tensorboard: bool) -> None:
+        path = output / "log.jsonl"
+        kept = [line for line in _lines(path) if _step_of(line) <= step] if step else []
+        self._file = path.open("w", encoding="utf-8")
+        self._file.writelines(kept)
+        self._file.flush()
+        self._events: Any = None
+        if tensorboard:
+            with contextlib.suppress(ImportError):  # an optional part; the JSON lines are the record
+                from torch.utils.tensorboard import SummaryWriter
+
+                self._events = SummaryWriter(str(output / "tensorboard"), purge_step=step + 1)
+
+    def write(self, values: dict[str, Any]) -> None:
+        """Write a line; ``values`` has a ``"step"``, counted from 1."""
+        self._file.write(json.dumps(values) + "\n")
+        self._file.flush()
+        if self._events is not None:
+            for name, value in values.items():
+                if name != "step" and isinstance(value, int | float):
+                    self._events.add_scalar(name, value, values["step"])
+
+    def __enter__(self) -> Log:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._file.close()
+        if self._events is not None:
+            self._events.close()
+
+
+def _lines(path: Path) -> list[str]:
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8") as file:
+        return [line for line in file if line.endswith("\n")]
+
+
+def _step_of(line: str) -> float:
+    try:
+        return float(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError):
+        return math.inf

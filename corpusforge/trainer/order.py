@@ -1,0 +1,123 @@
+"""Which instances a step reads: a function of (seed, step), so the position in the data is one integer.
+
+Every epoch is a permutation sorted by random words keyed by the instances themselves: the order does not depend on
+how instances lie in shards. Epochs follow each other without a seam, and step k reads what begins in tokens
+``[k B, (k + 1) B)`` of that endless sequence. In the short part of training an instance longer than ``length`` becomes
+*pieces*: a single-segment one is cut into equal ones, each with the [CLS] and [SEP] of the whole, so nothing goes
+unread; of a pair, A loses its front and B its end, the longer first, so that what is left of B still follows A.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+
+from corpusforge import seeds
+from corpusforge.trainer.corpus import Corpus, Ints
+from corpusforge.trainer.settings import Part, Resolved
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """What a part of training can read. All arrays are one entry a piece.
+
+    Token t of a piece is token 0 of its instance for t = 0, the instance's last for the piece's last, and token
+    ``t + shift`` between.
+    """
+
+    rows: Ints  # of the Corpus
+    lengths: Ints
+    shifts: Ints
+    first_lengths: Ints  # of segment A, as in Corpus
+    keys: seeds.U64
+
+
+def cut_pieces(corpus: Corpus, length: int) -> Pieces:
+    """All instances, those longer than ``length`` cut or truncated."""
+    if corpus.pair_labels is not None:
+        return _truncated_pairs(corpus, length)
+    content, room = corpus.lengths - 2, length - 2
+    counts = np.maximum(1, -(-content // room))
+    rows = np.repeat(np.arange(len(corpus), dtype=np.int64), counts)
+    piece = np.arange(len(rows), dtype=np.int64) - np.repeat(np.cumsum(counts) - counts, counts)
+    begin = piece * content[rows] // counts[rows]
+    end = (piece + 1) * content[rows] // counts[rows]
+    keys = corpus.keys[rows]
+    is_cut = counts[rows] > 1
+    keys[is_cut] = seeds.instance_keys(keys[is_cut], (piece[is_cut] + 1).astype(np.uint64))
+    return Pieces(rows, end - begin + 2, begin, end - begin + 2, keys)
+
+
+def _truncated_pairs(corpus: Corpus, length: int) -> Pieces:
+    a, b = corpus.first_lengths - 2, corpus.lengths - corpus.first_lengths - 1
+    room = length - 3
+    kept_b = np.minimum(b, np.maximum(room - a, room // 2))
+    kept_a = np.minimum(a, room - kept_b)
+    rows = np.arange(len(corpus), dtype=np.int64)
+    return Pieces(rows, kept_a + kept_b + 3, a - kept_a, kept_a + 2, corpus.keys)
+
+
+class Stream:
+    """The endless sequence of one part of training, cut into steps."""
+
+    def __init__(self, corpus: Corpus, part: Part, number: int, seed: int, first_epoch: int) -> None:
+        self.pieces = cut_pieces(corpus, part.length)
+        self.part, self.seed, self.first_epoch = part, seed, first_epoch
+        self._stage = f"order/{number}"
+        self._copies = corpus.copy_count
+        copy_of = corpus.copies[self.pieces.rows]
+        self._members = [np.flatnonzero(copy_of == k) for k in range(self._copies)]
+        totals = [int(self.pieces.lengths[m].sum()) for m in self._members]
+        self._before = np.concatenate([[0], np.cumsum(totals)])  # tokens before copy k, from the first copy on
+        self._order = functools.lru_cache(maxsize=2)(self._sorted)
+
+    def step(self, step: int) -> list[tuple[int, Ints]]:
+        """What step ``step`` of the run reads: for each epoch it touches, numbers of pieces in order."""
+        begin = self._base(self.first_epoch) + (step - self.part.start) * self.part.batch_tokens
+        end = begin + self.part.batch_tokens
+        epoch, found = self._epoch_at(begin), []
+        while self._base(epoch) < end:
+            order, starts = self._order(epoch)
+            low, high = np.searchsorted(starts, [begin - self._base(epoch), end - self._base(epoch)])
+            if high > low:
+                found.append((epoch, order[low:high]))
+            epoch += 1
+        return found
+
+    def next_epoch(self) -> int:
+        """Number of the first epoch that no step of this part touches."""
+        steps = self.part.stop - self.part.start
+        return self._epoch_at(self._base(self.first_epoch) + steps * self.part.batch_tokens - 1) + 1
+
+    def epochs(self) -> float:
+        """How often this part reads the data, in epochs."""
+        tokens = (self.part.stop - self.part.start) * self.part.batch_tokens
+        return tokens * self._copies / float(self._before[-1])
+
+    def _base(self, epoch: int) -> int:
+        """Tokens of all epochs before ``epoch``. Epoch e reads copy e mod the number of copies."""
+        rounds, copy = divmod(epoch, self._copies)
+        return int(rounds * self._before[-1] + self._before[copy])
+
+    def _epoch_at(self, token: int) -> int:
+        rounds, rest = divmod(token, int(self._before[-1]))
+        return int(rounds * self._copies + np.searchsorted(self._before, rest, side="right") - 1)
+
+    def _sorted(self, epoch: int) -> tuple[Ints, Ints]:
+        """The permutation of an epoch, and the token of the epoch at which each of its pieces begins."""
+        members = self._members[epoch % self._copies]
+        words = seeds.words(self.seed, self._stage, self.pieces.keys[members], epoch)
+        # Ties (equal keys only: 2^-64) fall to the piece's own number.
+        order = members[np.argsort(words, kind="stable")]
+        lengths = self.pieces.lengths[order]
+        return order, np.cumsum(lengths) - lengths
+
+
+def streams(corpus: Corpus, resolved: Resolved, seed: int) -> list[Stream]:
+    """One stream for each part of a run; epochs are numbered on, so no mask is drawn twice."""
+    found: list[Stream] = []
+    for number, part in enumerate(resolved.parts):
+        found.append(Stream(corpus, part, number, seed, found[-1].next_epoch() if found else 0))
+    return found

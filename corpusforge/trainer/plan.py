@@ -1,0 +1,115 @@
+"""What a run will cost, before anything is run: parameters, FLOPs, memory, steps, tokens.
+
+FLOPs of a token, forward and backward: ``6 L (4 d^2 + 2 d f) + 12 L d S_eff + 6 p (d^2 + d V)``, p the share of
+positions in the MLM head, S_eff the mean of squared lengths over the mean length (after Kaplan et al. 2020,
+arXiv 2001.08361, table 1, with the head on masked positions only). Memory is an estimate, not a bound.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from corpusforge.trainer.corpus import Ints
+from corpusforge.trainer.model import Architecture, Encoder
+from corpusforge.trainer.order import Stream
+from corpusforge.trainer.prepare import Job, prepare
+from corpusforge.trainer.settings import Settings
+
+PEAK_FLOPS = {
+    "H200": 989e12,
+    "H100": 989e12,
+    "A100": 312e12,
+    "L40S": 362e12,
+    "RTX 4090": 165e12,
+    "V100": 125e12,
+    "T4": 65e12,
+}
+"""Dense bf16 (fp16 for V100 and T4) FLOPs a second of a device, by a part of its name: NVIDIA's data sheets."""
+
+
+def flops_per_token(shape: Architecture, effective_length: float, mask_rate: float) -> float:
+    """FLOPs of one real token, forward and backward.
+
+    >>> base = Architecture("bert", 12, 768, 12, 3072, 30522, 512, 2, 1e-12, 0.1, 0, True)
+    >>> round(flops_per_token(base, 128, 0.15) / 1e6), round(flops_per_token(base, 512, 0.15) / 1e6)
+    (545, 588)
+    """
+    layers, d, f = shape.layers, shape.width, shape.inner
+    body = 6 * layers * (4 * d * d + 2 * d * f) + 12 * layers * d * effective_length
+    return float(body + 6 * mask_rate * (d * d + d * shape.vocabulary))
+
+
+def effective_length(lengths: Ints) -> float:
+    """Mean of squared lengths over the mean length: what attention costs a token.
+
+    >>> effective_length(np.array([2, 4]))
+    3.3333333333333335
+    """
+    real = lengths.astype(np.float64)
+    return float((real * real).sum() / max(real.sum(), 1.0))
+
+
+def parameters(shape: Architecture) -> int:
+    """Number of weights, tied ones once."""
+    with torch.device("meta"):
+        return sum(weight.numel() for weight in Encoder(shape).parameters())
+
+
+def memory_bytes(shape: Architecture, settings: Settings, *, half: bool) -> int:
+    """Bytes a training step needs: weights, gradients and two moments in fp32, and the activations of a micro-batch.
+
+    Activations: 34 bytes a token, layer and unit of width at 16 bits (Korthikanti et al. 2022, arXiv 2205.05198,
+    section 4.1, with memory-efficient attention), twice that at 32; logits of the masked positions three times.
+    """
+    tokens, width = settings.micro_batch_tokens, 2 if half else 4
+    states = 16 * parameters(shape)
+    activations = tokens * shape.layers * shape.width * 17 * width
+    logits = int(tokens * settings.masking.rate) * shape.vocabulary * (8 + width)
+    return int(states + activations + logits)
+
+
+def peak_flops(device: torch.device) -> float | None:
+    """Peak FLOPs a second of a device, or None where it is not known (every CPU)."""
+    if device.type != "cuda":
+        return None
+    name = torch.cuda.get_device_name(device)
+    return next((peak for part, peak in PEAK_FLOPS.items() if part in name), None)
+
+
+def plan(data_folder: str, settings: Settings, *, vocab_folder: str) -> dict[str, Any]:
+    """The plan of a run as plain values; a part's ``epochs`` says how often it reads the data. Writes nothing.
+
+    Raises what `prepare.prepare` raises.
+    """
+    job = prepare(data_folder, settings, vocab_folder=vocab_folder)
+    parts = [_part(stream, job) for stream in job.streams]
+    return {
+        "preset": settings.preset,
+        "parameters": parameters(job.shape),
+        "instances": len(job.corpus),
+        "steps": job.resolved.steps,
+        "warmup_steps": job.resolved.warmup_steps,
+        "learning_rate": job.resolved.learning_rate,
+        "tokens": sum(part["tokens"] for part in parts),
+        "flops": sum(part["tokens"] * part["flops_per_token"] for part in parts),
+        "memory_bytes": memory_bytes(job.shape, settings, half=job.dtype is not None),
+        "device": str(job.device),
+        "precision": "bf16" if job.dtype else "fp32",
+        "parts": parts,
+    }
+
+
+def _part(stream: Stream, job: Job) -> dict[str, Any]:
+    part, spread = stream.part, effective_length(stream.pieces.lengths)
+    return {
+        "steps": part.stop - part.start,
+        "length": part.length,
+        "batch_tokens": part.batch_tokens,
+        "tokens": (part.stop - part.start) * part.batch_tokens,
+        "epochs": stream.epochs(),
+        "effective_length": spread,
+        "flops_per_token": flops_per_token(job.shape, spread, job.settings.masking.rate),
+    }

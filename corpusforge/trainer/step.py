@@ -1,0 +1,68 @@
+"""One optimiser step: micro-batches forward and backward, then AdamW.
+
+Losses are divided by the masked positions of the whole step, so neither the number of micro-batches nor their sizes
+change the gradient. Dropout draws from a generator seeded for each micro-step: nothing about it has to be saved.
+AdamW is torch's, with bias correction; google-research/bert's Adam has none, which matters for the first steps only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from corpusforge import seeds
+from corpusforge.trainer.batches import Batch
+from corpusforge.trainer.losses import batch_losses
+from corpusforge.trainer.model import Encoder, decays
+from corpusforge.trainer.presets import Preset
+
+
+def make_optimizer(model: Encoder, preset: Preset, learning_rate: float) -> torch.optim.AdamW:
+    """AdamW in two groups: with weight decay, and without (biases, LayerNorm)."""
+    weights = list(model.parameters())
+    groups = [
+        {"params": [w for w in weights if decays(w)], "weight_decay": preset.weight_decay},
+        {"params": [w for w in weights if not decays(w)], "weight_decay": 0.0},
+    ]
+    betas = (preset.beta_1, preset.beta_2)
+    return torch.optim.AdamW(groups, lr=learning_rate, betas=betas, eps=preset.adam_epsilon, fused=True)
+
+
+def gradients(
+    model: torch.nn.Module,
+    batches: list[Batch],
+    *,
+    seed: int,
+    step: int,
+    device: torch.device,
+    dtype: torch.dtype | None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Tensor | None:
+    """Add the gradient of a step to the weights; returns `log.FIELDS`' first six [6], on the device.
+
+    None where ``should_stop`` said so between two micro-batches; the gradient is then not complete.
+    """
+    masked = max(1, sum(len(batch.labels) for batch in batches))
+    pairs = max(1, sum(len(batch.input_ids) for batch in batches))
+    total = torch.zeros(6, dtype=torch.float64, device=device)
+    for number, batch in enumerate(batches):
+        torch.manual_seed(seeds.stage_key(seed, f"dropout/{step}/{number}") >> 1)
+        sums, mlm, pair = batch_losses(model, batch.to(device), dtype)
+        loss = mlm / masked if pair is None else mlm / masked + pair / pairs
+        loss.backward()  # type: ignore[no-untyped-call]
+        total += sums
+        if should_stop():
+            return None
+    return total
+
+
+def update(model: Encoder, optimizer: torch.optim.Optimizer, *, learning_rate: float, clip: float) -> Tensor:
+    """Clip, step, clear; returns the norm of the gradient before clipping, on the device. ``clip`` 0: none."""
+    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), clip or float("inf"))
+    for group in optimizer.param_groups:
+        group["lr"] = learning_rate
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    return norm
