@@ -1,0 +1,151 @@
+"""Learns a WordPiece vocabulary from a table of word counts, the same one in every run.
+
+In: COUNTS (word, count). Out: a `Vocab` of exactly the size asked for. The learning is done by `tokenizers`'
+WordPieceTrainer, which is byte-pair merges written as ``##`` pieces (huggingface/tokenizers, trainers/wordpiece.rs);
+Google never released BERT's own trainer. Memory and time depend on distinct words, never on the size of the corpus.
+
+The library's result depends on the iteration order of its hash maps in three places; each is taken from it here:
+
+- which of equally frequent characters survive the alphabet limit: the alphabet is chosen here (count, then code point);
+- the numbering of ``##c`` characters, which breaks ties between merges: they are handed over in order, as if special;
+- a character outside the alphabet is skipped inside its word, so that its neighbours look adjacent: such words, which
+  encoding turns into [UNK] anyway, are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from corpusforge import errors
+from corpusforge.tokens.vocab import MAX_WORD_CHARACTERS, Vocab, arrange, check_size
+from corpusforge.tokens.words import Normalization, splitter_for
+
+FED_OCCURRENCES = 16_000_000
+"""Most word occurrences the trainer is given, about ten seconds of reading; larger counts are scaled down."""
+
+_SPECIALS = 5
+
+
+class Learned(NamedTuple):
+    """A vocabulary and what is to be said about how it came about."""
+
+    vocab: Vocab
+    statistics: dict[str, float]
+
+
+def learn_wordpiece(counts: pa.Table, size: int, **settings: Any) -> Vocab:
+    """The vocabulary of `learn`, without its statistics."""
+    return learn(counts, size, **settings).vocab
+
+
+def learn(
+    counts: pa.Table,
+    size: int,
+    *,
+    unused: int = 128,
+    lowercase: bool = True,
+    alphabet: int = 1000,
+    allow_any_size: bool = False,
+    fed: int = FED_OCCURRENCES,
+) -> Learned:
+    """Learn a WordPiece vocabulary of ``size`` ids, specials and at least ``unused`` slots among them.
+
+    ``counts``: COUNTS sorted by word (`counts.select_counts`); ``alphabet``: most distinct characters kept. Where the
+    words do not suffice to fill the size, more [unusedN] slots do. Statistics: characters, words used and left out,
+    ``count_scale`` (1: counts as they are), merges, unused.
+
+    Raises `errors.RecipeInvalid` where the size is no multiple of 64 or too small for specials, slots and characters.
+    """
+    check_size(size, allow_any_size=allow_any_size)
+    normalization = Normalization(lowercase)
+    short = counts.filter(pc.less_equal(pc.utf8_length(counts["word"]), MAX_WORD_CHARACTERS))
+    characters, kept = _limit_alphabet(short, alphabet)
+    inner = [f"##{c}" for c in characters if _goes_inside(c, normalization)]
+    room = size - _SPECIALS - unused
+    if room < len(characters) + len(inner):
+        needed = f"{len(characters) + len(inner) + _SPECIALS + unused:,} ids for characters, specials and unused slots"
+        raise errors.RecipeInvalid("vocab.size", f"{size:,} is less than {needed}", "raise it, or lower vocab.alphabet")
+    scaled, scale = scale_counts(kept["count"].to_numpy(), fed)
+    pieces = _train(kept["word"].to_pylist(), scaled, characters, inner, room) if characters else []
+    vocab = arrange(pieces, size, unused, normalization)
+    statistics = {
+        "characters": len(characters),
+        "words_learned_from": len(kept),
+        "words_too_long": len(counts) - len(short),
+        "words_outside_alphabet": len(short) - len(kept),
+        "count_scale": scale,
+        "merges": len(pieces) - len(characters) - len(inner),
+        "unused": len(vocab.unused),
+    }
+    return Learned(vocab, statistics)
+
+
+def scale_counts(counts: npt.NDArray[np.uint64], bound: int) -> tuple[npt.NDArray[np.int64], float]:
+    """Counts scaled down in proportion, none below 1, by the largest factor that keeps their sum within ``bound``.
+
+    >>> scale_counts(np.array([90, 10, 1], np.uint64), 52)[0].tolist()
+    [46, 5, 1]
+    """
+    exact = counts.astype(np.float64)
+
+    def scaled(scale: float) -> npt.NDArray[np.int64]:
+        return np.maximum(np.floor(exact * scale), 1).astype(np.int64)
+
+    if exact.sum() <= bound:
+        return counts.astype(np.int64), 1.0
+    low, high = 0.0, 1.0
+    for _ in range(52):  # halving a float64 in [0, 1] to its last bit
+        middle = (low + high) / 2
+        low, high = (middle, high) if scaled(middle).sum() <= bound else (low, middle)
+    return scaled(low), low
+
+
+def _limit_alphabet(counts: pa.Table, limit: int) -> tuple[list[str], pa.Table]:
+    """The most frequent characters, sorted, and the words that are made of them alone."""
+    words = counts["word"]
+    points = np.frombuffer("".join(words.to_pylist()).encode("utf-32-le"), np.uint32)
+    lengths = pc.utf8_length(words).to_numpy()
+    # Arrow adds up in 64-bit integers; NumPy's weighted bincount would use floats.
+    owners = np.repeat(np.arange(len(words)), lengths)
+    table = pa.table({"point": points, "count": counts["count"].take(pa.array(owners)).combine_chunks()})
+    totals = table.group_by("point", use_threads=False).aggregate([("count", "sum")])
+    order = pc.sort_indices(totals, sort_keys=[("count_sum", "descending"), ("point", "ascending")])
+    chosen = np.sort(totals["point"].take(order.slice(0, limit)).to_numpy())
+    foreign = np.bincount(owners[~np.isin(points, chosen)], minlength=len(words))
+    return [chr(point) for point in chosen.tolist()], counts.filter(pa.array(foreign == 0))
+
+
+def _goes_inside(character: str, normalization: Normalization) -> bool:
+    return len(splitter_for(normalization).words_of(f"a{character}a")) == 1
+
+
+def _train(
+    words: list[str], counts: npt.NDArray[np.int64], characters: list[str], inner: list[str], room: int
+) -> list[str]:
+    from tokenizers import Tokenizer, models, trainers
+
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=room,
+        min_frequency=1,
+        special_tokens=[*characters, *inner],
+        continuing_subword_prefix="##",
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(_repeated(words, counts), trainer)
+    ids = tokenizer.get_vocab(with_added_tokens=False)
+    return sorted(ids, key=ids.__getitem__)
+
+
+def _repeated(words: list[str], counts: npt.NDArray[np.int64]) -> Iterator[list[str]]:
+    """Each word as often as it counts, in lists of limited length: the trainer counts what it reads."""
+    most = 1 << 16
+    for word, count in zip(words, counts.tolist(), strict=True):
+        for begin in range(0, count, most):
+            yield [word] * min(most, count - begin)
