@@ -1,0 +1,144 @@
+"""Build instances: token ids of documents in, rows of INSTANCES out.
+
+Comes in: a TOKENS batch, and donors for segment-pair. Goes out: INSTANCES batches and their statistics. The one
+decision: everything random is keyed by the document's id, the copy and the place in the document, never by shard or
+row, so the same recipe gives the same instances however the corpus was cut.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from corpusforge import schemas, seeds
+from corpusforge.instances.check import check_cover, check_instances, check_pairs
+from corpusforge.instances.doc_sentences import plan_doc_sentences
+from corpusforge.instances.donors import Donors, no_donors
+from corpusforge.instances.masking import Ids, Masked, Masker, MaskSettings, Specials
+from corpusforge.instances.measure import measure_documents, measure_instances
+from corpusforge.instances.plan import Plan, assemble
+from corpusforge.instances.ragged import I64
+from corpusforge.instances.segment_pair import PairSettings, plan_segment_pair
+from corpusforge.instances.source import Source, read_source
+from corpusforge.seeds import U64
+
+PAIR_FORMATS = ("segment-pair",)
+
+_PIECE = 1 << 18  # tokens made at once: small enough for the cache, and one record batch of the shard
+
+
+@dataclasses.dataclass(frozen=True)
+class BuildSettings:
+    """What to build. ``stored_masks``: static and duplicated; otherwise the loader draws them (dynamic).
+
+    ``copies_redraw``: whether copies of segment-pair draw new ``pairs`` (BERT) or only new ``masks``.
+    """
+
+    specials: Specials
+    format: str = "doc-sentences"
+    length: int = 128
+    stored_masks: bool = False
+    copies_redraw: str = "pairs"
+    pair_sampling: str = "balanced"
+    short_probability: float = 0.1
+    mask: MaskSettings = MaskSettings()
+    seed: int = 0
+
+
+class Built(NamedTuple):
+    """Instances and the numbers about them (see `measure`); statistics of several add up."""
+
+    instances: pa.RecordBatch
+    statistics: dict[str, Any]
+
+
+def is_heldout(documents: U64, seed: int, share: float) -> npt.NDArray[np.bool_]:
+    """Which documents are set aside for evaluation, by their keys."""
+    return np.asarray(seeds.uniforms(seed, "heldout", documents) < share)
+
+
+class Builder:
+    """Turns documents into instances. Every batch is checked before it is given out."""
+
+    def __init__(self, settings: BuildSettings, donors: Donors | None = None) -> None:
+        if settings.format not in ("doc-sentences", *PAIR_FORMATS):
+            raise ValueError(f"no format {settings.format!r}")
+        self.settings = settings
+        self.donors = donors or no_donors(settings.specials.size)
+        self.schema = schemas.instances_schema(settings.specials.size, masks=settings.stored_masks)
+        self._masker = Masker(settings.specials, settings.mask, settings.seed)
+        self._pairs = PairSettings(settings.length, settings.pair_sampling, settings.short_probability)
+
+    def build(self, tokens: pa.RecordBatch, copy: int = 0) -> pa.RecordBatch:
+        """All instances of a TOKENS batch in one INSTANCES batch."""
+        found = pa.Table.from_batches([b.instances for b in self.batches(tokens, copy)], self.schema)
+        batches = found.combine_chunks().to_batches()
+        return batches[0] if batches else pa.RecordBatch.from_pylist([], self.schema)
+
+    def batches(self, tokens: pa.RecordBatch, copy: int = 0) -> Iterator[Built]:
+        """The same in batches of about 260,000 tokens, with statistics; the first also counts the documents.
+
+        Raises `errors.InvariantBroken`.
+        """
+        source = read_source(tokens)
+        plan = self.plan(source, copy)
+        statistics = measure_documents(source, plan, self.settings.specials)
+        for piece in plan.pieces(_PIECE):
+            built = self._make(source, piece, copy)
+            yield Built(built.instances, {**statistics, **built.statistics})
+            statistics = {}
+        if statistics:
+            yield Built(pa.RecordBatch.from_pylist([], self.schema), statistics)
+
+    def plan(self, source: Source, copy: int = 0) -> Plan:
+        """Which tokens each instance will hold."""
+        settings = self.settings
+        if settings.format == "doc-sentences":
+            plan = plan_doc_sentences(source, settings.length)
+            check_cover(source, plan)
+            return plan
+        pair_copy = copy if settings.copies_redraw == "pairs" else 0
+        plan = plan_segment_pair(source, self.donors, self._pairs, seed=settings.seed, copy=pair_copy)
+        check_pairs(source, plan, self.donors)
+        return plan
+
+    def _make(self, source: Source, plan: Plan, copy: int) -> Built:
+        ids, offsets = assemble(plan, source.ids, self.donors.ids, self.settings.specials)
+        documents, index = source.keys[plan.document], plan.index.astype(np.uint32)
+        masked = None
+        if self.settings.stored_masks:
+            masked = self._masker(ids, offsets, seeds.instance_keys(documents, index), epoch=copy)
+        batch = self._batch(plan, ids if masked is None else masked.input_ids, offsets, documents, copy, masked)
+        check_instances(batch, self.settings.specials, self.settings.length, self.settings.mask, ids)
+        return Built(batch, measure_instances(batch, plan, self.settings.specials, self.settings.length))
+
+    def _batch(
+        self, plan: Plan, ids: Ids, offsets: I64, documents: U64, copy: int, masked: Masked | None
+    ) -> pa.RecordBatch:
+        """The columns as an INSTANCES batch."""
+        lengths = np.diff(offsets)
+        a_length = plan.a_length + 2
+        segments = np.stack((a_length, lengths - a_length), 1).astype(np.uint16)
+        is_pair = self.settings.format in PAIR_FORMATS
+        columns = [
+            _lists(ids, offsets),
+            pa.FixedSizeListArray.from_arrays(pa.array(segments.ravel()), 2),
+            pa.array(plan.label) if is_pair else pa.nulls(len(plan.label), pa.int8()),
+            pa.array(documents),
+            pa.array(plan.index.astype(np.uint32)),
+            pa.array(np.full(len(documents), copy, np.uint16)),
+            pa.array(lengths.astype(np.uint16)),
+        ]
+        if masked is not None:
+            columns += [_lists(masked.positions.astype(np.uint16), masked.position_offsets)]
+            columns += [_lists(masked.labels, masked.position_offsets)]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def _lists(values: npt.NDArray[Any], offsets: I64) -> pa.ListArray:
+    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(values))

@@ -1,0 +1,123 @@
+"""What must be true of instances, checked on every batch that is built; see `measure` for what is counted.
+
+Comes in: a Plan, or an INSTANCES batch. Goes out: nothing, or `errors.InvariantBroken` that names the first bad row.
+Nothing here trusts the code that built the batch: masks are undone from what is stored and compared with the text.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from corpusforge import errors
+from corpusforge.instances.donors import Donors
+from corpusforge.instances.masking import Ids, MaskSettings, Specials, mask_counts
+from corpusforge.instances.plan import Plan
+from corpusforge.instances.ragged import I64
+from corpusforge.instances.source import Source, list_column
+
+_MEND = "this is a fault of CorpusForge, please report it; the stage keeps nothing of this batch"
+
+
+def check_cover(source: Source, plan: Plan) -> None:
+    """The instances are the documents: each token in exactly one, in order, none across a document's end."""
+    stops = plan.a_start + plan.a_length
+    begins = np.concatenate((np.zeros(1, np.int64), stops))
+    where = f"{len(source.keys)} documents"
+    _demand(begins[:-1] == plan.a_start, where, "instances leave out or repeat text of their document")
+    if int(begins[-1]) != len(source.ids):
+        raise errors.InvariantBroken(where, "the end of the last document is in no instance", _MEND)
+    _demand(_inside(source, plan.document, plan.a_start, stops), where, "an instance crosses the end of its document")
+
+
+def check_pairs(source: Source, plan: Plan, donors: Donors) -> None:
+    """B continues A in its document where the label is 0, and is from another document where it is 1."""
+    where = f"{len(source.keys)} documents"
+    a_stop, b_stop = plan.a_start + plan.a_length, plan.b_start + plan.b_length
+    _demand((plan.a_length > 0) & (plan.b_length > 0), where, "a segment of a pair is empty")
+    _demand(_inside(source, plan.document, plan.a_start, a_stop), where, "A crosses the end of its document")
+    _demand(plan.b_foreign == (plan.label == 1), where, "a label does not say where B is from")
+    next_ = plan.label == 0
+    in_place = (plan.b_start >= a_stop) & _inside(source, plan.document, plan.b_start, b_stop)
+    _demand(~next_ | in_place, where, "B is labelled as the continuation of A and is not")
+    if len(donors) > 1:
+        rows = np.flatnonzero(plan.b_foreign)
+        origin = donors.keys[donors.row_of(plan.b_start[rows])]
+        _demand(origin != source.keys[plan.document[rows]], where, "a random B is from the document of A")
+
+
+def check_instances(
+    batch: pa.RecordBatch,
+    specials: Specials,
+    length: int,
+    mask: MaskSettings | None = None,
+    originals: Ids | None = None,
+) -> None:
+    """The invariants of rows of INSTANCES.
+
+    ``length``: longest instance; ``mask``: the settings stored masks must have; ``originals``: the flat unmasked ids,
+    where they are known.
+    """
+    ids, offsets = list_column(batch.column("input_ids"))
+    where, lengths = f"{batch.num_rows} instances", np.diff(offsets)
+    _demand(lengths <= length, where, f"an instance is longer than {length}")
+    _demand(batch.column("length").to_numpy() == lengths, where, "the stored length is wrong")
+    if "masked_positions" in batch.schema.names:
+        ids = _check_masks(batch, ids, offsets, specials, mask, where)
+    if originals is not None and not np.array_equal(ids, originals):
+        raise errors.InvariantBroken(where, "an unmasked position or a label differs from the text", _MEND)
+    _check_frame(batch, ids, offsets, specials, where)
+
+
+def _check_frame(batch: pa.RecordBatch, ids: Ids, offsets: I64, specials: Specials, where: str) -> None:
+    """[CLS] A [SEP] or [CLS] A [SEP] B [SEP], and specials nowhere else."""
+    segments = batch.column("segment_lengths")
+    pairs = segments.flatten().to_numpy().astype(np.int64).reshape(-1, 2)
+    a, b = pairs[:, 0], pairs[:, 1]
+    _demand(a + b == np.diff(offsets), where, "segment lengths do not add up")
+    _demand((a >= 3) & (b != 1), where, "a segment is empty")
+    is_pair = batch.column("pair_label").is_valid().to_numpy(zero_copy_only=False)
+    _demand(is_pair == (b > 0), where, "a pair without a label, or a label without a pair")
+    _demand(ids[offsets[:-1]] == specials.cls, where, "an instance does not begin with [CLS]")
+    _demand(ids[offsets[:-1] + a - 1] == specials.sep, where, "A does not end with [SEP]")
+    _demand(ids[offsets[1:] - 1] == specials.sep, where, "an instance does not end with [SEP]")
+    # [UNK] stands for text; the other four do not come from text.
+    frame = specials.is_special()
+    frame[specials.unk] = False
+    expected = 2 * batch.num_rows + int((b > 0).sum())
+    if int(np.count_nonzero(frame[ids])) != expected:
+        raise errors.InvariantBroken(where, "a special token stands inside a segment", _MEND)
+
+
+def _check_masks(
+    batch: pa.RecordBatch, ids: Ids, offsets: I64, specials: Specials, mask: MaskSettings | None, where: str
+) -> Ids:
+    """Check stored masks and return the ids without them."""
+    positions, position_offsets = list_column(batch.column("masked_positions"))
+    labels, label_offsets = list_column(batch.column("masked_labels"))
+    _demand(position_offsets == label_offsets, where, "positions and labels do not match in number")
+    counts = np.diff(position_offsets)
+    flat = positions.astype(np.int64) + np.repeat(offsets[:-1], counts)
+    _demand(flat < np.repeat(offsets[1:], counts), where, "a masked position lies behind its instance")
+    # Ascending inside instances, and instances follow each other: ascending throughout.
+    _demand(np.diff(flat) > 0, where, "masked positions do not ascend")
+    special = specials.is_special()
+    _demand(~special[labels], where, "a special token is masked")
+    restored = ids.copy()
+    restored[flat] = labels
+    if mask is not None:
+        maskable = np.concatenate(([0], np.cumsum(~special[restored])))[offsets]
+        wanted = np.minimum(mask_counts(np.diff(offsets), mask), np.diff(maskable))
+        _demand(counts == wanted, where, "an instance has the wrong number of masks")
+    return restored
+
+
+def _inside(source: Source, document: I64, starts: I64, stops: I64) -> npt.NDArray[np.bool_]:
+    bounds = source.token_offsets
+    return np.asarray((starts >= bounds[document]) & (stops <= bounds[document + 1]))
+
+
+def _demand(good: npt.NDArray[np.bool_], where: str, what: str) -> None:
+    if not np.all(good):
+        raise errors.InvariantBroken(f"{where}, row {int(np.argmin(good))}", what, _MEND)

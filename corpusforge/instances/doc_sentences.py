@@ -1,0 +1,59 @@
+"""doc-sentences: whole sentences of one document, as many as fit (RoBERTa, section 4.2; fairseq: complete_doc).
+
+Comes in: a Source. Goes out: a Plan of one-segment instances which together are the documents, nothing lost, nothing
+twice. The one decision: a sentence longer than an instance is cut into pieces of ``length - 2`` tokens, and its last
+piece is filled up with the sentences behind it; fairseq lets such a block overflow, others drop the sentence.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from corpusforge.instances.plan import Plan, single
+from corpusforge.instances.ragged import I64, offsets_of
+from corpusforge.instances.source import Source
+
+
+def plan_doc_sentences(source: Source, length: int) -> Plan:
+    """Blocks of at most ``length - 2`` tokens. Documents without tokens give none."""
+    room = length - 2
+    ends, document = _pieces(source, room)
+    if not len(ends):
+        empty = np.zeros(0, np.int64)
+        return single(empty, empty, empty)
+    starts = np.concatenate((np.zeros(1, np.int64), ends[:-1]))
+    # Behind each piece, were it the first of a block, the first piece that is no longer in it.
+    behind = np.searchsorted(ends, starts + room, "right")
+    behind = np.minimum(behind, np.searchsorted(document, document, "right"))
+    first = follow(behind)
+    stops = np.append(first[1:], len(ends))
+    return single(document[first], starts[first], ends[stops - 1] - starts[first])
+
+
+def follow(behind: I64) -> I64:
+    """The walk 0, behind[0], behind[behind[0]], ... until it leaves the array.
+
+    A Python loop with a reason: where a block begins depends on where the one before it ended. One list look-up a
+    block (about 50 ns) against some hundred tokens each; everything else is done for all blocks at once.
+
+    >>> follow(np.array([2, 9, 3, 5, 9])).tolist()
+    [0, 2, 3]
+    """
+    table = behind.tolist()
+    size, visited, at = len(table), [], 0
+    while at < size:
+        visited.append(at)
+        at = table[at]
+    return np.array(visited, np.int64)
+
+
+def _pieces(source: Source, room: int) -> tuple[I64, I64]:
+    """Where sentences end when none may exceed ``room`` tokens, and the document of each piece."""
+    lengths = source.ends - source.starts
+    if not len(lengths) or lengths.max() <= room:
+        return source.ends, source.documents
+    count = -(-lengths // room)
+    offsets = offsets_of(count)
+    ordinal = np.arange(offsets[-1]) - np.repeat(offsets[:-1], count)
+    ends = np.minimum(np.repeat(source.starts, count) + (ordinal + 1) * room, np.repeat(source.ends, count))
+    return ends, np.repeat(source.documents, count)

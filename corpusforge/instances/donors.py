@@ -1,0 +1,172 @@
+"""Donors: the documents that random next segments are taken from, the same for every worker.
+
+Comes in: TOKENS shards. Goes out: one table of whole documents, a uniform sample of the corpus that fits a budget,
+which every worker maps into memory. The one decision: the sample is the documents with the smallest hash of their
+key, as many as fit. So it depends on the corpus alone, and candidates of shards can be merged in any order.
+google-research/bert draws from the documents of one input file, so that its pairs depend on how files were cut.
+
+A document whose hash is small is read twice: once as `candidates` (its hash and size), once into the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from corpusforge import schemas, seeds
+from corpusforge.instances.masking import Ids
+from corpusforge.instances.ragged import I64, offsets_of, ranges
+from corpusforge.instances.source import Source, list_column
+from corpusforge.seeds import U64
+
+_LOW = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+
+
+def donors_schema(vocab_size: int) -> pa.Schema:
+    """DONORS: one row a document, ordered by key; a single record batch, so that its columns are flat arrays."""
+    return pa.schema(
+        [
+            pa.field("key", pa.uint64(), nullable=False),  # seeds.document_keys, ascending
+            pa.field("ids", pa.large_list(schemas.token_type(vocab_size)), nullable=False),
+            # Where each sentence ends, counted over the ids of the whole table.
+            pa.field("ends", pa.large_list(pa.int64()), nullable=False),
+        ]
+    )
+
+
+class Candidates(NamedTuple):
+    """Documents that may become donors, by ascending hash: ``hash`` and ``size`` (bytes of ids), ``[n]`` each."""
+
+    hash: U64
+    size: I64
+
+    def pack(self) -> bytes:
+        """Little-endian bytes: all hashes, then all sizes."""
+        return self.hash.astype("<u8").tobytes() + self.size.astype("<i8").tobytes()
+
+    @classmethod
+    def unpack(cls, block: bytes) -> Candidates:
+        """The inverse of `pack`."""
+        half = len(block) // 2
+        hashes, sizes = np.frombuffer(block[:half], "<u8"), np.frombuffer(block[half:], "<i8")
+        return cls(hashes.astype(np.uint64), sizes.astype(np.int64))
+
+    @property
+    def limit(self) -> int:
+        """Documents are donors where their hash is below this."""
+        return int(self.hash[-1]) + 1 if len(self.hash) else 0
+
+
+def donor_hashes(documents: U64, seed: int) -> U64:
+    """What decides whether a document is a donor: small hashes are."""
+    return seeds.words(seed, "donors", documents)
+
+
+def keep_smallest(parts: Iterable[Candidates], budget: int) -> Candidates:
+    """The candidates of several parts together, cut to ``budget`` bytes but never below two documents.
+
+    Associative and commutative: a part cut earlier still holds all that can survive here.
+
+    >>> part = Candidates(np.array([3, 1, 2], np.uint64), np.array([10, 10, 10]))
+    >>> keep_smallest([part], 25).hash.tolist()
+    [1, 2]
+    """
+    gathered = list(parts)
+    hashes = np.concatenate([p.hash for p in gathered] or [np.zeros(0, np.uint64)])
+    sizes = np.concatenate([p.size for p in gathered] or [np.zeros(0, np.int64)])
+    order = np.argsort(hashes, kind="stable")
+    hashes, sizes = hashes[order], sizes[order]
+    # Two, so that every document finds one that is not itself.
+    kept = max(2, int(np.searchsorted(np.cumsum(sizes), budget, "right")))
+    return Candidates(hashes[:kept], sizes[:kept])
+
+
+def candidates_of(source: Source, seed: int, budget: int) -> Candidates:
+    """The candidates among some documents; those without tokens are none."""
+    tokens = np.diff(source.token_offsets)
+    rows = np.flatnonzero(tokens)
+    found = Candidates(donor_hashes(source.keys[rows], seed), tokens[rows] * source.ids.dtype.itemsize)
+    return keep_smallest([found], budget)
+
+
+def take_donors(source: Source, seed: int, limit: int) -> tuple[U64, list[npt.NDArray[np.generic]]]:
+    """Keys of the donors among some documents, and for each its ids and sentence lengths as one pair of arrays.
+
+    Returns ``keys [n]`` and ``[ids, tokens of each, sentence lengths, sentences of each]``.
+    """
+    offsets = source.token_offsets
+    tokens, sentences = np.diff(offsets), np.diff(source.offsets)
+    chosen = (tokens > 0) & (donor_hashes(source.keys, seed) < np.uint64(min(limit, 2**64 - 1)))
+    rows = np.flatnonzero(chosen)
+    ids = source.ids[ranges(offsets[rows], tokens[rows])]
+    lengths = (source.ends - source.starts)[ranges(source.offsets[rows], sentences[rows])]
+    return source.keys[rows], [ids, tokens[rows], lengths, sentences[rows]]
+
+
+def donors_table(parts: list[tuple[U64, list[npt.NDArray[np.generic]]]], vocab_size: int) -> pa.RecordBatch:
+    """One DONORS batch of what `take_donors` found, ordered by key."""
+    kind = np.uint16 if vocab_size <= 1 << 16 else np.uint32
+    empty = [np.zeros(0, kind), *[np.zeros(0, np.int64)] * 3]
+    columns = [np.concatenate([part[1][k] for part in parts] or [empty[k]]) for k in range(4)]
+    keys = np.concatenate([part[0] for part in parts] or [np.zeros(0, np.uint64)])
+    ids, tokens, lengths, sentences = columns
+    order = np.argsort(keys, kind="stable")
+    ids = ids[ranges(offsets_of(tokens)[order], tokens[order])]
+    lengths = lengths[ranges(offsets_of(sentences)[order], sentences[order])]
+    arrays = [
+        pa.array(keys[order]),
+        pa.LargeListArray.from_arrays(pa.array(offsets_of(tokens[order])), pa.array(ids)),
+        pa.LargeListArray.from_arrays(pa.array(offsets_of(sentences[order])), pa.array(np.cumsum(lengths))),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=donors_schema(vocab_size))
+
+
+class Donors:
+    """The donors table, ready to draw from; its arrays stay where the batch is (a memory-mapped file)."""
+
+    def __init__(self, table: pa.RecordBatch) -> None:
+        self.keys: U64 = table.column("key").to_numpy()
+        self.ids: Ids
+        self.ids, _ = list_column(table.column("ids"))
+        self.ends: I64
+        self.ends, self.offsets = list_column(table.column("ends"))
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def row_of(self, positions: I64) -> I64:
+        """The row of the document each position in ``ids`` lies in."""
+        last = self.ends[self.offsets[1:] - 1]
+        return np.searchsorted(last, positions, "right")
+
+    def draw(self, keys: U64, documents: U64, wanted: I64, seed: int) -> tuple[I64, I64]:
+        """A random run of sentences for each key: a document that is not its own, a sentence of it, ``wanted`` tokens.
+
+        ``documents``: the key of the document each is drawn for. Returns where the runs begin in ``ids`` and their
+        tokens, ``[n]`` each: whole sentences until ``wanted`` is reached or the document ends, at least one.
+        Of a single donor all runs are, also those for itself. Raises ValueError where there are no donors at all.
+        """
+        if not len(self.keys):
+            if len(keys):
+                raise ValueError("no donors: the table of donor documents is empty")
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        words = seeds.words(seed, "pair-donor", keys)
+        row = np.minimum(np.searchsorted(self.keys, documents), len(self.keys) - 1)
+        own = (self.keys[row] == documents) & (len(self.keys) > 1)
+        drawn = (((words >> _HALF) * (len(self.keys) - own).astype(np.uint64)) >> _HALF).view(np.int64)
+        drawn = drawn + (own & (drawn >= row))
+        first, last = self.offsets[drawn], self.offsets[drawn + 1]
+        sentence = first + (((words & _LOW) * (last - first).view(np.uint64)) >> _HALF).view(np.int64)
+        begin = np.where(sentence > 0, self.ends[sentence - 1], 0)
+        stop = np.searchsorted(self.ends, begin + np.maximum(wanted, 1), "left")
+        return begin, self.ends[np.minimum(stop, last - 1)] - begin
+
+
+def no_donors(vocab_size: int) -> Donors:
+    """An empty table, for formats that need none."""
+    return Donors(donors_table([], vocab_size))

@@ -1,0 +1,130 @@
+"""The build report: numbers about instances that add up over shards, and what they must come to.
+
+Comes in: batches while they are built. Goes out: dicts of numbers and histograms (`shards.add_statistics` adds them),
+and from their sum the ratios a person reads. `judge` stops the stage where something is lost or where shares lie
+outside binomial bounds: six standard deviations, which a right build leaves once in 500 million times.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from corpusforge import errors
+from corpusforge.instances.masking import MaskSettings, Specials
+from corpusforge.instances.plan import Plan
+from corpusforge.instances.source import Source, list_column
+
+LENGTH_BINS = 64
+"""Bins of the length histogram; bin k holds lengths in (k * length / 64, (k + 1) * length / 64]."""
+
+COUNT_BINS = 32
+"""Bins of instances per document: 0, 1, 2-3, 4-7, ... doubling."""
+
+_DEVIATIONS = 6.0
+
+
+def measure_documents(source: Source, plan: Plan, specials: Specials) -> dict[str, Any]:
+    """Numbers about documents: how many, lost ones, [UNK], and instances per document."""
+    instances = np.bincount(plan.document, minlength=len(source.keys))
+    empty = np.diff(source.token_offsets) == 0
+    frame = specials.is_special()
+    frame[specials.unk] = False
+    bins = np.frexp(instances.astype(np.float64))[1]  # 0 for 0, else the number of binary digits
+    return {
+        "documents": len(source.keys),
+        "documents_empty": int(empty.sum()),
+        "documents_lost": int(np.count_nonzero(~empty & (instances == 0))),
+        "source_tokens": len(source.ids),
+        "unknown_tokens": int(np.count_nonzero(source.ids == specials.unk)),
+        "specials_in_text": int(np.count_nonzero(frame[source.ids])),
+        "instances_per_document": np.bincount(np.minimum(bins, COUNT_BINS - 1), minlength=COUNT_BINS).tolist(),
+    }
+
+
+def measure_instances(batch: pa.RecordBatch, plan: Plan, specials: Specials, length: int) -> dict[str, Any]:
+    """Numbers about instances: tokens, lengths, masks by kind, labels."""
+    lengths = batch.column("length").to_numpy().astype(np.int64)
+    bins = (lengths * LENGTH_BINS + length - 1) // length - 1
+    drawn = ~plan.forced
+    return {
+        "instances": batch.num_rows,
+        "tokens": int(lengths.sum()),
+        "lengths": np.bincount(bins, minlength=LENGTH_BINS).tolist(),
+        "pairs_next": int(np.count_nonzero(plan.label == 0)),
+        "pairs_random": int(np.count_nonzero(plan.label == 1)),
+        "pairs_random_drawn": int(np.count_nonzero((plan.label == 1) & drawn)),
+        "pairs_forced": int(np.count_nonzero(plan.forced)),
+        **_measure_masks(batch, specials),
+    }
+
+
+def _measure_masks(batch: pa.RecordBatch, specials: Specials) -> dict[str, int]:
+    if "masked_positions" not in batch.schema.names:
+        return {}
+    ids, offsets = list_column(batch.column("input_ids"))
+    positions, position_offsets = list_column(batch.column("masked_positions"))
+    labels, _ = list_column(batch.column("masked_labels"))
+    seen = ids[positions + np.repeat(offsets[:-1], np.diff(position_offsets))]
+    as_mask, kept = int(np.count_nonzero(seen == specials.mask)), int(np.count_nonzero(seen == labels))
+    return {
+        "masked": len(labels),
+        "masked_as_mask": as_mask,
+        "masked_as_random": len(labels) - as_mask - kept,
+        "masked_as_kept": kept,
+    }
+
+
+def judge(
+    statistics: dict[str, Any],
+    *,
+    where: str,
+    length: int,
+    mask: MaskSettings,
+    words: int,
+    balanced: bool,
+) -> dict[str, float]:
+    """The ratios of summed statistics, after asserting them.
+
+    ``words``: how many tokens a random replacement is drawn from (it may draw the original: counted as kept);
+    ``balanced``: whether labels that are not forced are fair coins. Raises `errors.InvariantBroken`.
+    """
+    for key, what in (("documents_lost", "documents without an instance"), ("specials_in_text", "special ids in text")):
+        if statistics.get(key):
+            raise errors.InvariantBroken(where, f"{statistics[key]} {what}", "please report this")
+    instances, tokens = statistics.get("instances", 0), statistics.get("tokens", 0)
+    ratios = {
+        "fill": _ratio(tokens, instances * length),
+        "unknown_share": _ratio(statistics.get("unknown_tokens", 0), statistics.get("source_tokens", 0)),
+        "instances_per_document": _ratio(instances, statistics.get("documents", 0)),
+    }
+    if masked := statistics.get("masked", 0):
+        same = mask.random_share / words if words else mask.random_share
+        kept = 1 - mask.mask_share - mask.random_share + same
+        shares = {"mask": mask.mask_share, "random": mask.random_share - same, "kept": kept}
+        for kind, share in shares.items():
+            _within(where, f"masked as {kind}", statistics[f"masked_as_{kind}"], masked, share)
+            ratios[f"masked_as_{kind}"] = statistics[f"masked_as_{kind}"] / masked
+        ratios["masked"] = masked / tokens
+    pairs = statistics.get("pairs_next", 0) + statistics.get("pairs_random", 0)
+    if pairs:
+        ratios["pairs_random"] = statistics["pairs_random"] / pairs
+        ratios["pairs_forced"] = statistics["pairs_forced"] / pairs
+        if balanced:
+            coins = pairs - statistics["pairs_forced"]
+            _within(where, "labels drawn random", statistics["pairs_random_drawn"], coins, 0.5)
+    return ratios
+
+
+def _within(where: str, name: str, found: int, trials: int, share: float) -> None:
+    bound = _DEVIATIONS * math.sqrt(max(trials * share * (1 - share), 0)) + 1
+    if abs(found - trials * share) > bound:
+        what = f"{name}: {found} of {trials}, expected {trials * share:.0f} +- {bound:.0f}"
+        raise errors.InvariantBroken(where, what, "please report this with the recipe and its seed")
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0

@@ -1,0 +1,149 @@
+"""segment-pair: BERT's A and B, where B continues A or comes from another document (google-research/bert).
+
+Comes in: a Source and Donors. Goes out: a Plan. Chunks of sentences reach a target length; A is a random number of
+the first sentences; B is the rest, or a run of sentences of a donor, and then the unused rest is put back. A pair
+that is too long loses tokens one by one from its longer segment, from either end with 0.5 each.
+
+``original`` draws the label as google-research/bert does: a chunk of one sentence always gets a random B, so that 53
+to 57 % of pairs are random. ``balanced``, the default, throws the coin first and makes the chunk fit it: where B must
+continue a single sentence, the next sentence is taken as B; where the document has none left, the sentence is halved.
+Only a last sentence of one token cannot be, and is *forced* to a random B. So every label that is not forced is a
+fair coin, independent of the text. In both, the draws of a chunk are a function of (document, copy, first sentence).
+
+A random B is never of the document A is from, except in a corpus of one document: there it is, as in BERT's code.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+
+from corpusforge import seeds
+from corpusforge.instances.doc_sentences import follow
+from corpusforge.instances.donors import Donors
+from corpusforge.instances.plan import Plan, number
+from corpusforge.instances.ragged import I64, offsets_of
+from corpusforge.instances.source import Source
+from corpusforge.seeds import U64
+
+_LOW = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+
+
+@dataclasses.dataclass(frozen=True)
+class PairSettings:
+    """``length``: longest instance with specials; ``sampling``: balanced or original; BERT's short_seq_prob: 0.1."""
+
+    length: int = 128
+    sampling: str = "balanced"
+    short_probability: float = 0.1
+
+
+def plan_segment_pair(source: Source, donors: Donors, settings: PairSettings, *, seed: int, copy: int) -> Plan:
+    """Pairs of one copy of the corpus. Every document with a token gives at least one."""
+    chunks = _chunks(source, settings, seed, copy)
+    first = follow(chunks.behind)
+    document, target = chunks.document[first], chunks.target[first]
+    a_start, a_length = source.starts[first], chunks.a_stop[first] - source.starts[first]
+    b_start, b_length = chunks.a_stop[first], chunks.b_stop[first] - chunks.a_stop[first]
+    random, keys = chunks.random[first], chunks.keys[first]
+    foreign = np.flatnonzero(random)
+    b_start[foreign], b_length[foreign] = donors.draw(
+        keys[foreign], source.keys[document[foreign]], target[foreign] - a_length[foreign], seed
+    )
+    a_start, a_length, b_start, b_length = truncate(
+        a_start, a_length, b_start, b_length, settings.length - 3, keys, seed
+    )
+    label = random.astype(np.int8)
+    index = number(document)
+    return Plan(document, index, a_start, a_length, b_start, b_length, random, label, chunks.forced[first])
+
+
+@dataclasses.dataclass(frozen=True)
+class _Chunks:
+    """The chunk that would begin at each sentence, ``[sentences]``; `follow` picks those that do."""
+
+    document: I64
+    target: I64  # tokens A and B should reach together
+    keys: U64
+    a_stop: I64  # position in ids behind A
+    b_stop: I64  # the same for B, where B continues A
+    random: npt.NDArray[np.bool_]
+    forced: npt.NDArray[np.bool_]
+    behind: I64  # the sentence the chunk after it begins at
+
+
+def _chunks(source: Source, settings: PairSettings, seed: int, copy: int) -> _Chunks:
+    document, starts, ends = source.documents, source.starts, source.ends
+    sentence = np.arange(len(ends))
+    last = source.offsets[1:][document]
+    target = targets(source.keys, settings, seed, copy)[document]
+    # The sentence that reaches the target is part of the chunk.
+    stop = np.minimum(np.searchsorted(ends, starts + target, "left") + 1, last)
+    count = stop - sentence
+    ordinal = sentence - source.offsets[:-1][document]
+    counters = ordinal.view(np.uint64) + (np.uint64(copy) << np.uint64(40))
+    keys = seeds.words(seed, "pair", source.keys[document], counters)
+    draws = seeds.words(seed, "pair-cut", keys)
+    cut = 1 + (((draws & _LOW) * np.maximum(count - 1, 1).view(np.uint64)) >> _HALF).view(np.int64)
+    alone = count == 1
+    random = draws >= np.uint64(1 << 63)
+    halved = np.zeros(len(ends), bool)
+    if settings.sampling == "original":
+        forced = alone
+    else:
+        forced = alone & (sentence + 1 == last) & (ends - starts == 1)
+        extended = alone & ~random & (sentence + 1 < last)
+        stop = stop + extended
+        halved = alone & ~random & ~extended & ~forced
+    random |= forced
+    a_stop = np.where(halved, (starts + ends + 1) // 2, ends[sentence + cut - 1])
+    behind = np.where(random, sentence + cut, stop)
+    return _Chunks(document, target, keys, a_stop, ends[stop - 1], random, forced, behind)
+
+
+def targets(documents: U64, settings: PairSettings, seed: int, copy: int) -> I64:
+    """The target length of each document: ``length - 3``, or with ``short_probability`` uniform in [2, length - 3]."""
+    longest = settings.length - 3
+    draws = seeds.words(seed, "pair-target", documents, copy)
+    short = (draws >> _HALF) < np.uint64(round(settings.short_probability * 2**32))
+    uniform = 2 + (((draws & _LOW) * np.uint64(longest - 1)) >> _HALF).view(np.int64)
+    return np.where(short, uniform, longest)
+
+
+def truncate(
+    a_start: I64, a_length: I64, b_start: I64, b_length: I64, longest: int, keys: U64, seed: int
+) -> tuple[I64, I64, I64, I64]:
+    """Shorten pairs to ``longest`` tokens together, as if one by one from the longer (B where equal), front or back.
+
+    How many each loses is fixed; how many of those from the front is Binomial(lost, 0.5), counted in random bits.
+
+    >>> one = lambda n: np.array([n])
+    >>> truncate(one(0), one(9), one(20), one(4), 6, np.array([1], np.uint64), 0)[1::2]
+    (array([3]), array([3]))
+    """
+    excess = np.maximum(a_length + b_length - longest, 0)
+    ahead = np.minimum(np.abs(a_length - b_length), excess)  # lost by the longer until both are equal
+    rest = excess - ahead
+    a_lost = np.where(a_length > b_length, ahead, 0) + rest // 2
+    b_lost = np.where(b_length > a_length, ahead, 0) + (rest + 1) // 2
+    a_start = a_start + binomial_half(keys, a_lost, seed, "pair-front-a")
+    b_start = b_start + binomial_half(keys, b_lost, seed, "pair-front-b")
+    return a_start, a_length - a_lost, b_start, b_length - b_lost
+
+
+def binomial_half(keys: U64, trials: I64, seed: int, stage: str) -> I64:
+    """Binomial(trials, 0.5) for each key: the ones among that many random bits."""
+    rows = np.flatnonzero(trials)
+    blocks = (trials[rows] + 63) // 64
+    offsets = offsets_of(blocks)
+    ordinal = np.arange(offsets[-1]) - np.repeat(offsets[:-1], blocks)
+    words = seeds.words(seed, stage, np.repeat(keys[rows], blocks), ordinal.view(np.uint64))
+    surplus = np.maximum((ordinal + 1) * 64 - np.repeat(trials[rows], blocks), 0)
+    ones = np.bitwise_count(words >> surplus.view(np.uint64)).astype(np.int64)
+    result = np.zeros(len(trials), np.int64)
+    if len(rows):
+        result[rows] = np.add.reduceat(ones, offsets[:-1])
+    return result

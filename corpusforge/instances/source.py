@@ -1,0 +1,62 @@
+"""TOKENS as flat arrays: what every format reads.
+
+Comes in: a TOKENS batch. Goes out: all ids in one array, where each sentence ends in it, and which sentences belong
+to which document. An instance is then two ranges of that array.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from corpusforge import seeds
+from corpusforge.instances.masking import Ids
+from corpusforge.instances.ragged import I64
+from corpusforge.seeds import U64
+
+
+class Source(NamedTuple):
+    """Documents as flat arrays.
+
+    ``ids``: ``[tokens]``; ``ends``: ``[sentences]``, position in ``ids`` behind each sentence's last token;
+    ``offsets``: ``[documents + 1]``, document i owns sentences ``offsets[i]`` to ``offsets[i + 1]``; ``keys``:
+    ``[documents]``, `seeds.document_keys`.
+    """
+
+    ids: Ids
+    ends: I64
+    offsets: I64
+    keys: U64
+
+    @property
+    def starts(self) -> I64:
+        """``[sentences]``: where each sentence begins; sentences lie one behind the other."""
+        return np.concatenate((np.zeros(1, np.int64), self.ends[:-1]))[: len(self.ends)]
+
+    @property
+    def documents(self) -> I64:
+        """``[sentences]``: the document of each."""
+        return np.repeat(np.arange(len(self.keys)), np.diff(self.offsets))
+
+    @property
+    def token_offsets(self) -> I64:
+        """``[documents + 1]``: document i owns ``ids[token_offsets[i]:token_offsets[i + 1]]``."""
+        return np.concatenate((np.zeros(1, np.int64), self.ends))[self.offsets]
+
+
+def list_column(column: Any) -> tuple[npt.NDArray[Any], I64]:
+    """Values and ``n + 1`` offsets of a list column without nulls, offsets counted from 0; values are not copied."""
+    offsets = column.offsets.to_numpy().astype(np.int64)
+    values = column.values.slice(int(offsets[0]), int(offsets[-1] - offsets[0])).to_numpy(zero_copy_only=False)
+    return values, offsets - offsets[0]
+
+
+def read_source(tokens: pa.RecordBatch) -> Source:
+    """The documents of a TOKENS batch."""
+    ids, _ = list_column(tokens.column("ids"))
+    lengths, offsets = list_column(tokens.column("sentences"))
+    keys = seeds.document_keys(tokens.column("document").to_pylist())
+    return Source(ids, np.cumsum(lengths, dtype=np.int64), offsets, keys)
