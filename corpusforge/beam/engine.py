@@ -10,11 +10,8 @@ from __future__ import annotations
 
 import os
 import pickle
-import signal
-import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +19,7 @@ from typing import Any, NamedTuple
 from corpusforge import shards
 from corpusforge.beam.pool import run_pool, run_unit
 from corpusforge.beam.runners import LOCAL, check_runner, make_runner, run_pipeline
-from corpusforge.beam.sdk import beam
+from corpusforge.beam.sdk import as_itself, beam
 from corpusforge.progress import Progress
 from corpusforge.units import UnitResult, UnitWork
 
@@ -194,8 +191,7 @@ def _map_locally(
 
     _sweep(folder)
     try:
-        with _terminated_as_exit():
-            result = engine.run(build)
+        result = engine.run(build)
     finally:
         del _RUNNING[ticket]
     if run.error is not None:
@@ -211,28 +207,24 @@ def _sweep(folder: str) -> None:
             path.unlink(missing_ok=True)
 
 
-@contextmanager
-def _terminated_as_exit() -> Iterator[None]:
-    """While units run, SIGTERM unwinds like Ctrl-C does, so that the workers are ended and half files removed."""
-
-    def leave(*_: object) -> None:
-        raise SystemExit(143)
-
-    ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    if ours:
-        signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        if ours:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
 # Distributed: one element a unit.
 
 
-class _ReadJobs(beam.DoFn):  # type: ignore[misc, name-defined]
-    """The path of the jobs file -> one pickled unit an element."""
+def listed(pipeline: Any, engine: Engine, folder: str, items: Sequence[Any]) -> Any:
+    """A PCollection of small picklable items, which lie in a file of ``folder`` and not in the graph.
+
+    Dataflow limits a graph to 10 MB, and `Create` would put every item into it. Spread over workers where there are.
+    """
+    path = shards.join(folder, JOBS)
+    shards.write_bytes(path, pickle.dumps([pickle.dumps(item) for item in items]))
+    found = pipeline | "Listed" >> beam.Create([path], reshuffle=False) | "ReadList" >> beam.ParDo(_ReadList())
+    if not engine.is_local:
+        found |= "Spread" >> beam.Reshuffle()
+    return found | "Item" >> beam.Map(pickle.loads)
+
+
+class _ReadList(beam.DoFn):  # type: ignore[misc, name-defined]
+    """The path of a list -> its items, still pickled."""
 
     def process(self, path: str) -> Iterator[bytes]:
         with shards.open_binary(path) as file:
@@ -245,8 +237,9 @@ class _RunOne(beam.DoFn):  # type: ignore[misc, name-defined]
     def __init__(self, work: UnitWork) -> None:
         self.work = work
 
-    def process(self, unit: bytes) -> None:
-        count(run_unit(self.work, pickle.loads(unit), 0, lambda _: None).tallies)
+    def process(self, unit: Any) -> None:
+        with as_itself():
+            count(run_unit(self.work, unit, 0, lambda _: None).tallies)
 
 
 def _map_remotely(
@@ -258,18 +251,14 @@ def _map_remotely(
     folder: str,
     progress: Progress,
 ) -> Mapped:
-    jobs = shards.join(folder, JOBS)
-    shards.write_bytes(jobs, pickle.dumps([pickle.dumps(unit) for unit in units]))
     before = {entry.unit for entry in shards.load_entries(folder) if entry.last}
 
     def build(pipeline: Any) -> None:
-        paths = pipeline | "Jobs" >> beam.Create([jobs], reshuffle=False)
-        spread = paths | "ReadJobs" >> beam.ParDo(_ReadJobs()) | "Spread" >> beam.Reshuffle()
-        _ = spread | label >> beam.ParDo(_RunOne(work))
+        _ = listed(pipeline, engine, folder, units) | label >> beam.ParDo(_RunOne(work))
 
     progress.say(f"{label}: {len(units)} units through {engine.runner}")
     result = engine.run(build)
-    shards.remove(jobs)
+    shards.remove(shards.join(folder, JOBS))
     progress.advance(sum(sizes))
     return Mapped(_results_of_entries(folder, [unit.number for unit in units], before), counters(result))
 

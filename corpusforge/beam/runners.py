@@ -6,8 +6,12 @@ download, which hangs behind some proxies, and Prism listens on all interfaces; 
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import re
+import signal
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 from corpusforge import errors
@@ -73,8 +77,9 @@ def run_pipeline(pipeline: Any, name: str) -> Any:
     `errors.CorpusForgeError` that names the runner where anything else went wrong there.
     """
     try:
-        result = pipeline.run()
-        state = result.wait_until_finish()
+        with _signals_unwind():
+            result = pipeline.run()
+            state = result.wait_until_finish()
     except errors.CorpusForgeError:
         raise
     except Exception as error:
@@ -84,6 +89,28 @@ def run_pipeline(pipeline: Any, name: str) -> Any:
     if state not in (None, "DONE"):
         raise _from_text(name, f"the pipeline ended as {state}")
     return result
+
+
+@contextlib.contextmanager
+def _signals_unwind() -> Iterator[None]:
+    """While a pipeline runs, SIGTERM unwinds like Ctrl-C does (workers are ended, half files removed), and both reach
+    the caller as they are: without the mark Beam would turn them into a RuntimeError (see `sdk.as_itself`)."""
+
+    def leave(number: int, _: object) -> None:
+        leaving = KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
+        leaving._tagged_with_step = True  # type: ignore[union-attr]
+        raise leaving
+
+    usual: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    in_main = threading.current_thread() is threading.main_thread()
+    ours = [number for number, handler in usual.items() if in_main and signal.getsignal(number) is handler]
+    for number in ours:
+        signal.signal(number, leave)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, usual[number])
 
 
 _OURS = re.compile(r"corpusforge\.errors\.(\w+): (.*?): (.*); (.*?)(?: \[while running .*)?$", re.MULTILINE)

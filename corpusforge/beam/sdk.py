@@ -7,7 +7,9 @@ root logger; both are kept away while the import runs.
 
 from __future__ import annotations
 
+import contextlib
 import logging
+from collections.abc import Iterator
 from typing import Any
 
 from corpusforge import errors
@@ -34,3 +36,17 @@ def _import() -> Any:
 
 
 beam: Any = _import()
+
+
+@contextlib.contextmanager
+def as_itself() -> Iterator[None]:
+    """Let our errors pass through Beam unchanged.
+
+    Beam logs the traceback of whatever a DoFn raises and raises it anew with "[while running 'step']" in its message;
+    errors that carry its own mark (apache_beam/runners/common.py, `_reraise_augmented`) it leaves alone.
+    """
+    try:
+        yield
+    except errors.CorpusForgeError as error:
+        error._tagged_with_step = True  # type: ignore[attr-defined]
+        raise

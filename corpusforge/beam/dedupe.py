@@ -1,0 +1,119 @@
+"""The stage `dedupe` as graphs: hash, compare in rounds, cut.
+
+    document shards -> HashWork -> hashes of spans, in a folder of their own
+    hashes -> (partition, packed block) -> GroupByKey -> find_losers -> (unit, packed rows) -> GroupByKey -> cuts/
+    document shards + cuts -> CutWork -> documents/, repeats/
+
+Text is read twice and never shuffled; what travels are 24 bytes a span. Beam's local runner holds what it shuffles and
+never spills, so the comparison runs in rounds over ranges of the hash, as many as the memory budget asks for. A round
+that is done is marked; a stage killed anywhere goes on behind its last shard or round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+from corpusforge import shards
+from corpusforge.beam.engine import Engine, listed, run_map
+from corpusforge.beam.sdk import as_itself, beam
+from corpusforge.dedupe.spans import find_losers
+from corpusforge.progress import Progress
+from corpusforge.units import ShardUnit, UnitResult
+from corpusforge.work.dedupe import CutWork, HashWork, blocks, plan_rounds, span_path, write_cuts
+
+PARTITIONS = 64
+"""Ranges of the hash sorted one by one: bounds the memory of a sort, and how many workers can share a round."""
+
+SCRATCH = "scratch"
+"""Folder below the output for hashes and cuts; removed when the stage is through."""
+
+SHARD_BYTES = 64 << 20
+
+
+class Settings(Protocol):
+    """What `run` needs to know; the recipe's section has it."""
+
+    span_sentences: int
+    min_sentences: int
+    min_words: int
+    fold_numbers: bool
+    memory_megabytes: int
+
+
+def run(
+    engine: Engine, settings: Settings, units: Sequence[ShardUnit], output: str, progress: Progress
+) -> list[UnitResult]:
+    """Write ``documents/`` and ``repeats/`` for every upstream shard."""
+    scratch = shards.join(output, SCRATCH)
+    sizes = [unit.bytes for unit in units]
+    hashing = HashWork(scratch, settings.span_sentences, settings.fold_numbers)
+    hashed = run_map(engine, hashing, units, sizes, label="hash", folder=scratch, progress=progress)
+    spans = sum(result.statistics.get("spans", 0) for result in hashed)
+    rounds = plan_rounds(spans, settings.memory_megabytes << 20, PARTITIONS)
+    compare(engine, units, scratch, rounds, progress)
+    cutting = CutWork(output, scratch, settings.span_sentences, settings.min_sentences, settings.min_words, SHARD_BYTES)
+    results = run_map(engine, cutting, units, sizes, label="cut", folder=output, progress=progress)
+    shards.remove(scratch)
+    return results
+
+
+def compare(engine: Engine, units: Sequence[ShardUnit], scratch: str, rounds: int, progress: Progress) -> None:
+    """Find the spans that go, round by round, and write them under ``scratch/cuts``."""
+    progress.start("compare", rounds, "rounds")
+    try:
+        for number in range(rounds):
+            done = shards.join(scratch, f"cuts/round-{number}-of-{rounds}.json")
+            if not shards.exists(done):
+                if number == 0:
+                    shards.remove(shards.join(scratch, "cuts"))  # of another number of rounds
+                _compare_round(engine, units, scratch, number, rounds)
+                shards.write_json(done, {"round": number, "rounds": rounds})
+            progress.advance(1)
+    finally:
+        progress.finish()
+
+
+def _compare_round(engine: Engine, units: Sequence[ShardUnit], scratch: str, number: int, rounds: int) -> None:
+    items = [(span_path(scratch, unit.number), unit.number) for unit in units]
+
+    def build(pipeline: Any) -> None:
+        _ = (
+            listed(pipeline, engine, scratch, items)
+            | "Blocks" >> beam.ParDo(_Blocks(number, rounds))
+            | "ByHash" >> beam.GroupByKey()
+            | "FindLosers" >> beam.ParDo(FindLosers())
+            | "ByUnit" >> beam.GroupByKey()
+            | "WriteCuts" >> beam.ParDo(_WriteCuts(scratch, number))
+        )
+
+    engine.run(build)
+
+
+class _Blocks(beam.DoFn):  # type: ignore[misc, name-defined]
+    """(path of a unit's hashes, its number) -> (partition, packed block), those of this round."""
+
+    def __init__(self, number: int, rounds: int) -> None:
+        self.number, self.rounds = number, rounds
+
+    def process(self, item: tuple[str, int]) -> Iterator[tuple[int, bytes]]:
+        with as_itself():
+            yield from blocks(*item, PARTITIONS, self.number, self.rounds)
+
+
+class FindLosers(beam.DoFn):  # type: ignore[misc, name-defined]
+    """(partition, packed blocks of all units) -> (unit, packed places of the spans that go and of those that stay)."""
+
+    def process(self, group: tuple[int, Iterable[bytes]]) -> Iterator[tuple[int, bytes]]:
+        yield from find_losers(group[1])
+
+
+class _WriteCuts(beam.DoFn):  # type: ignore[misc, name-defined]
+    """(unit, packed rows of all partitions) -> a file under ``cuts/``."""
+
+    def __init__(self, scratch: str, number: int) -> None:
+        self.scratch, self.number = scratch, number
+
+    def process(self, group: tuple[int, Iterable[bytes]]) -> None:
+        with as_itself():
+            write_cuts(self.scratch, group[0], self.number, group[1])

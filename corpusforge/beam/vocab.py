@@ -1,0 +1,79 @@
+"""The counting half of the stage `train-vocab` as graphs.
+
+    document shards -> CountWork -> word counts of each shard
+    counts -> (partition, packed counts) -> CombinePerKey(merge) -> words/part-PPPPP.arrow
+
+Memory is that of distinct words, whatever the corpus. The learner reads the merged blocks one after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from corpusforge import shards
+from corpusforge.beam.engine import Engine, listed, run_map
+from corpusforge.beam.sdk import as_itself, beam
+from corpusforge.progress import Progress
+from corpusforge.tokens.counts import merge_counts
+from corpusforge.units import ShardUnit
+from corpusforge.work.vocab import CountWork, partition_blocks
+
+PARTITIONS = 64
+"""Parts of the word table, by hash of the word: one is merged at a time."""
+
+SCRATCH = "scratch"
+
+
+def run(engine: Engine, lowercase: bool, units: Sequence[ShardUnit], output: str, progress: Progress) -> list[str]:
+    """Count the words of all units; returns the paths of the merged blocks, Arrow streams of COUNTS, by partition."""
+    scratch = shards.join(output, SCRATCH)
+    sizes = [unit.bytes for unit in units]
+    run_map(engine, CountWork(scratch, lowercase), units, sizes, label="count", folder=scratch, progress=progress)
+    entries = shards.load_entries(scratch)
+    paths = [shards.join(scratch, entry.tables["counts"].name) for entry in entries]
+    words = shards.join(output, "words")
+    shards.remove(words)
+
+    def build(pipeline: Any) -> None:
+        _ = (
+            listed(pipeline, engine, scratch, paths)
+            | "Partition" >> beam.ParDo(_Partition())
+            | "Merge" >> beam.CombinePerKey(merge_blocks)
+            | "WriteWords" >> beam.ParDo(_WriteWords(words))
+        )
+
+    engine.run(build)
+    shards.remove(scratch)
+    return [shards.join(words, name) for name in shards.list_names(words, ".arrow")]
+
+
+def read_blocks(paths: Iterable[str]) -> Iterator[bytes]:
+    """The merged blocks that `run` wrote, for `tokens.counts.select_counts`."""
+    for path in paths:
+        with shards.open_binary(path) as file:
+            yield file.read()
+
+
+def merge_blocks(blocks: Iterable[bytes]) -> bytes:
+    """Packed counts added up; Beam calls this with a few at a time, in any order, and with none at first."""
+    return merge_counts(list(blocks))
+
+
+class _Partition(beam.DoFn):  # type: ignore[misc, name-defined]
+    """Path of a shard's counts -> (partition, packed counts)."""
+
+    def process(self, path: str) -> Iterator[tuple[int, bytes]]:
+        with as_itself():
+            yield from partition_blocks(path, PARTITIONS)
+
+
+class _WriteWords(beam.DoFn):  # type: ignore[misc, name-defined]
+    """(partition, packed counts of the corpus) -> a file under ``words/``."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+
+    def process(self, group: tuple[int, bytes]) -> None:
+        partition, block = group
+        shards.write_bytes(shards.join(self.folder, f"part-{partition:05d}.arrow"), block)

@@ -1,0 +1,99 @@
+"""The stages' graphs in memory: the same content for any cut of the corpus, any width, and after a crash."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from documents_on_disk import documents, write_units
+
+from corpusforge import shards
+from corpusforge.beam import dedupe, vocab
+from corpusforge.beam.engine import Engine
+from corpusforge.content import combine
+from corpusforge.progress import Silent
+from corpusforge.tokens.counts import count_words, select_counts
+from corpusforge.units import ShardUnit
+
+ROWS = documents(90)
+
+
+@dataclass(frozen=True)
+class Settings:
+    span_sentences: int = 3
+    min_sentences: int = 3
+    min_words: int = 0
+    fold_numbers: bool = False
+    memory_megabytes: int = 2048
+
+
+def content(folder: Path, table: str) -> tuple[str, int]:
+    written = [entry.tables[table] for entry in shards.load_entries(str(folder))]
+    return combine(shard.content for shard in written), sum(shard.rows for shard in written)
+
+
+def deduped(folder: Path, cuts: list[int], workers: int) -> Path:
+    units = write_units(folder, ROWS, cuts)
+    dedupe.run(Engine(workers), Settings(), units, str(folder / "out"), Silent())
+    assert not (folder / "out" / dedupe.SCRATCH).exists()
+    return folder / "out"
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return deduped(tmp_path_factory.mktemp("straight"), [], 1)
+
+
+def test_dedupe_cuts_something(straight: Path) -> None:
+    assert content(straight, "repeats")[1] > 20
+    assert 0 < content(straight, "documents")[1] <= 90
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_dedupe_does_not_depend_on_the_cut(workers: int, tmp_path: Path, straight: Path) -> None:
+    out = deduped(tmp_path, [10, 1, 40, 0], workers)
+    for table in ("documents", "repeats"):
+        assert content(out, table) == content(straight, table)
+
+
+def test_dedupe_in_rounds(tmp_path: Path, straight: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dedupe, "plan_rounds", lambda *_: 3)
+    out = deduped(tmp_path, [30], 1)
+    for table in ("documents", "repeats"):
+        assert content(out, table) == content(straight, table)
+
+
+@pytest.mark.parametrize("rounds", [3, 2])
+def test_dedupe_goes_on_after_a_crash_between_rounds(
+    rounds: int, tmp_path: Path, straight: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With as many rounds as before those done are kept; with another number nothing of the old ones is."""
+    units = write_units(tmp_path, ROWS, [30])
+    whole, done = dedupe._compare_round, []
+
+    def stumble(engine: Engine, units: Sequence[ShardUnit], scratch: str, number: int, rounds: int) -> None:
+        done.append((number, rounds))
+        if done == [(0, 3), (1, 3), (2, 3)]:
+            raise RuntimeError("crash")
+        whole(engine, units, scratch, number, rounds)
+
+    monkeypatch.setattr(dedupe, "_compare_round", stumble)
+    monkeypatch.setattr(dedupe, "plan_rounds", lambda *_: 3)
+    with pytest.raises(RuntimeError, match="crash"):
+        dedupe.run(Engine(1), Settings(), units, str(tmp_path / "out"), Silent())
+    monkeypatch.setattr(dedupe, "plan_rounds", lambda *_: rounds)
+    dedupe.run(Engine(1), Settings(), units, str(tmp_path / "out"), Silent())
+    assert done[3:] == ([(2, 3)] if rounds == 3 else [(0, 2), (1, 2)])
+    for table in ("documents", "repeats"):
+        assert content(tmp_path / "out", table) == content(straight, table)
+
+
+@pytest.mark.parametrize(("cuts", "workers"), [([], 1), ([1, 44, 0], 2)])
+def test_words_are_counted_over_all_units(cuts: list[int], workers: int, tmp_path: Path) -> None:
+    units = write_units(tmp_path, ROWS, cuts)
+    paths = vocab.run(Engine(workers), True, units, str(tmp_path / "out"), Silent())
+    found, statistics = select_counts(vocab.read_blocks(paths), min_count=1, max_words=10**6)
+    assert found.equals(count_words(ROWS.column("text"), True))
+    assert statistics["words"] > 5000
