@@ -66,9 +66,9 @@ def pack_counts(counts: pa.Table, partitions: int) -> list[tuple[int, bytes]]:
     keys = (hashes % np.uint64(partitions)).astype(np.int64)
     order = np.argsort(keys, kind="stable")
     bounds = np.searchsorted(keys[order], np.arange(partitions + 1))
-    ordered = counts.take(order)
-    sizes = np.diff(bounds)
-    return [(int(p), _to_bytes(ordered.slice(bounds[p], sizes[p]))) for p in np.flatnonzero(sizes)]
+    # A take for each block, no slice: the bytes of a slice would depend on where it stood.
+    filled = np.flatnonzero(np.diff(bounds)).tolist()
+    return [(p, _to_bytes(counts.take(order[bounds[p] : bounds[p + 1]]))) for p in filled]
 
 
 def merge_counts(blocks: Sequence[bytes]) -> bytes:
@@ -121,7 +121,6 @@ def _most_frequent(table: pa.Table, limit: int) -> pa.Table:
 
 
 def _to_bytes(table: pa.Table) -> bytes:
-    # take() first: a slice would carry the buffers of its neighbours, and its bytes would depend on them.
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, COUNTS) as writer:
         writer.write_table(table.combine_chunks())

@@ -59,7 +59,8 @@ def describe(vocab: Vocab, sample: pa.StringArray, top: int = 20) -> dict[str, A
 
 
 def _characters(words: pa.StringArray) -> pa.Table:
-    letters = words.buffers()[2].to_pybytes().decode() if len(words) else ""
+    data, offsets = text_bytes(words)
+    letters = data[offsets[0] : offsets[-1]].tobytes().decode()
     points, counts = np.unique(np.frombuffer(letters.encode("utf-32-le"), np.uint32), return_counts=True)
     return pa.table({"point": points, "count": counts})
 

@@ -212,7 +212,7 @@ class WordSplitter:
             if answer == "":
                 before[byte] = _LEAD
             else:
-                after[byte] = ord(answer.strip() or " ")
+                after[byte] = ord(answer[len(answer) // 2])  # "x", " " or " ! "
                 classes[after[byte]] = _SPACE if answer == " " else _ALONE if answer[0] == " " else _WORD
         self._before, self._after, self._classes = bytes(before), bytes(after), bytes(classes)
         self._replaced = bytes(b for b in range(256) if before[b] != _KEEP)

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from corpusforge.errors import ManifestInvalid, RecipeInvalid
+from corpusforge.tokens.vocab import Specials, Vocab, arrange, check_size
+from corpusforge.tokens.words import Normalization
+
+PIECES = ["a", "b", "é", "中", "hello", "world", "##a", "##b", "##ing", "!", "[", "]", "mask", "\u2028x"[1:], "\u00df"]
+
+
+def vocabulary(unused: int = 99, size: int = 128, **settings: bool) -> Vocab:
+    return arrange(PIECES, size, unused, Normalization(**settings))
+
+
+def write(vocab: Vocab, folder: Path, *, without: str = "") -> Path:
+    folder.mkdir(exist_ok=True)
+    for name, data in vocab.save_files().items():
+        if name != without:
+            (folder / name).write_bytes(data)
+    return folder
+
+
+def edit(folder: Path, change) -> Path:
+    raw = json.loads((folder / "tokenizer.json").read_text("utf-8"))
+    change(raw)
+    (folder / "tokenizer.json").write_text(json.dumps(raw), "utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "vocab",
+    [
+        vocabulary(),
+        vocabulary(3, 64),
+        vocabulary(lowercase=False),
+        vocabulary(strip_accents=False, isolate_chinese=False),
+    ],
+    ids=["bert", "compact", "cased", "accents"],
+)
+def test_saved_and_loaded_is_the_same(tmp_path: Path, vocab: Vocab) -> None:
+    loaded = Vocab.load(str(write(vocab, tmp_path / "v")))
+    assert loaded == vocab
+    assert loaded.digest == vocab.digest
+
+
+def test_vocab_txt_alone_will_do(tmp_path: Path) -> None:
+    vocab = vocabulary(lowercase=False)
+    folder = write(vocab, tmp_path / "v", without="tokenizer.json")
+    assert Vocab.load(str(folder)) == vocab
+
+
+def test_the_digest_sees_everything_that_decides_ids() -> None:
+    vocab = vocabulary()
+    other_order = (*vocab.tokens[:-2], vocab.tokens[-1], vocab.tokens[-2])
+    others = [
+        vocabulary(lowercase=False),
+        dataclasses.replace(vocab, tokens=other_order),
+        dataclasses.replace(vocab, max_word_characters=200),
+        vocab.padded(192),
+    ]
+    assert len({v.digest for v in [vocab, *others]}) == 5
+    assert vocabulary().digest == vocab.digest
+
+
+@pytest.mark.parametrize("vocab", [vocabulary(), vocabulary(3, 64, lowercase=False)], ids=["bert", "compact-cased"])
+def test_transformers_loads_the_folder(tmp_path: Path, vocab: Vocab) -> None:
+    transformers = pytest.importorskip("transformers")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(str(write(vocab, tmp_path / "v")))
+    s, ids = vocab.specials, {token: i for i, token in enumerate(vocab.tokens)}
+    assert len(tokenizer) == vocab.size
+    assert tokenizer.get_vocab() == ids
+    found = [getattr(tokenizer, f"{key}_token_id") for key in ("pad", "unk", "cls", "sep", "mask")]
+    assert found == list(dataclasses.astuple(s))
+    assert tokenizer("aba 中!").input_ids == [s.cls, ids["a"], ids["##b"], ids["##a"], ids["中"], ids["!"], s.sep]
+    pair = tokenizer("a", "b é")
+    # Uncased text loses its accent, and this vocabulary has no plain e.
+    assert pair.input_ids == [s.cls, ids["a"], s.sep, ids["b"], s.unk if vocab.lowercase else ids["é"], s.sep]
+    assert pair.token_type_ids == [0, 0, 0, 1, 1, 1]
+    assert tokenizer("[MASK]").input_ids == [s.cls, s.mask, s.sep]
+
+
+def test_what_transformers_saves_is_adopted(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    odd = arrange(PIECES, 100, 3, Normalization(False))
+    tokenizer = transformers.AutoTokenizer.from_pretrained(str(write(odd, tmp_path / "v")))
+    tokenizer.add_special_tokens({"additional_special_tokens": ["[ENT]"]})
+    tokenizer.save_pretrained(str(tmp_path / "again"))
+    vocab = Vocab.adopt(str(tmp_path / "again"))
+    assert vocab.size == 128
+    assert vocab.tokens[:101] == (*odd.tokens, "[ENT]")
+    assert vocab.specials == odd.specials
+    assert 100 in vocab.unused  # no text produces it, and masking never draws it
+    assert vocab.tokens[-1] == f"[unused{len(vocab.unused) - 2}]"
+    assert not vocab.lowercase
+
+
+def test_adopting_a_multiple_of_64_adds_nothing(tmp_path: Path) -> None:
+    vocab = vocabulary()
+    assert Vocab.adopt(str(write(vocab, tmp_path / "v"))) == vocab
+
+
+def test_special_tokens_of_other_names(tmp_path: Path) -> None:
+    vocab = vocabulary(3, 64)
+    names = {"[MASK]": "<mask>", "[CLS]": "<s>"}
+    renamed = dataclasses.replace(vocab, tokens=tuple(names.get(t, t) for t in vocab.tokens))
+    assert Vocab.load(str(write(renamed, tmp_path / "v"))) == renamed
+
+
+def test_another_family_is_named(tmp_path: Path) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    tokenizers.Tokenizer(tokenizers.models.BPE()).save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(ManifestInvalid, match="model BPE"):
+        Vocab.load(str(tmp_path))
+
+
+def test_missing_and_broken_folders(tmp_path: Path) -> None:
+    with pytest.raises(ManifestInvalid, match="no tokenizer"):
+        Vocab.load(str(tmp_path / "nowhere"))
+    (tmp_path / "tokenizer.json").write_text("{", "utf-8")
+    with pytest.raises(ManifestInvalid, match="no valid JSON"):
+        Vocab.load(str(tmp_path))
+    (tmp_path / "tokenizer.json").write_text("{}", "utf-8")
+    with pytest.raises(ManifestInvalid, match="unreadable tokenizer"):
+        Vocab.load(str(tmp_path))
+    (tmp_path / "tokenizer.json").write_text("[]", "utf-8")
+    with pytest.raises(ManifestInvalid, match="unreadable tokenizer"):
+        Vocab.load(str(tmp_path))
+
+
+def test_broken_ids(tmp_path: Path) -> None:
+    folder = edit(write(vocabulary(), tmp_path / "v"), lambda raw: raw["model"]["vocab"].update(extra=4711))
+    with pytest.raises(ManifestInvalid, match="holes"):
+        Vocab.load(str(folder))
+
+
+def test_missing_specials(tmp_path: Path) -> None:
+    (tmp_path / "vocab.txt").write_text("a\nb\n", "utf-8")
+    with pytest.raises(ManifestInvalid, match=r"\[PAD\]"):
+        Vocab.load(str(tmp_path))
+
+
+def test_ordinary_added_words_are_refused(tmp_path: Path) -> None:
+    word = {"id": 128, "content": "covid", "special": False}
+    folder = edit(write(vocabulary(), tmp_path / "v"), lambda raw: raw["added_tokens"].append(word))
+    with pytest.raises(ManifestInvalid, match="covid"):
+        Vocab.load(str(folder))
+
+
+@pytest.mark.parametrize("token", ["mask", "中", "!"])
+def test_specials_that_text_could_produce_are_refused(token: str) -> None:
+    tokens = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", token)
+    with pytest.raises(ManifestInvalid, match="plain text could produce"):
+        Vocab(tokens, Specials(0, 1, 2, 3, 4), (), Normalization())
+
+
+def test_a_token_stands_once() -> None:
+    with pytest.raises(ManifestInvalid, match="twice"):
+        arrange(["a", "a"], 64, 0, Normalization())
+
+
+def test_sizes() -> None:
+    check_size(30_528)
+    check_size(30_522, allow_any_size=True)
+    with pytest.raises(RecipeInvalid, match="30,464 or 30,528"):
+        check_size(30_522)
