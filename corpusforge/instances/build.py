@@ -46,7 +46,7 @@ class BuildSettings:
     copies_redraw: str = "pairs"
     pair_sampling: str = "balanced"
     short_probability: float = 0.1
-    mask: MaskSettings = MaskSettings()
+    mask: MaskSettings = dataclasses.field(default_factory=MaskSettings)
     seed: int = 0
 
 
@@ -81,13 +81,15 @@ class Builder:
         return batches[0] if batches else pa.RecordBatch.from_pylist([], self.schema)
 
     def batches(self, tokens: pa.RecordBatch, copy: int = 0) -> Iterator[Built]:
-        """The same in batches of about 260,000 tokens, with statistics; the first also counts the documents.
+        """The same in batches of about 260,000 tokens, with statistics; of copy 0 the first also counts the documents.
 
         Raises `errors.InvariantBroken`.
         """
         source = read_source(tokens)
         plan = self.plan(source, copy)
         statistics = measure_documents(source, plan, self.settings.specials)
+        if copy:  # documents are counted once, but none may be lost in any copy
+            statistics = {"documents_lost": statistics["documents_lost"]}
         for piece in plan.pieces(_PIECE):
             built = self._make(source, piece, copy)
             yield Built(built.instances, {**statistics, **built.statistics})

@@ -14,12 +14,11 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from corpusforge import schemas, seeds
 from corpusforge.instances.masking import Ids
-from corpusforge.instances.ragged import I64, offsets_of, ranges
+from corpusforge.instances.ragged import I64, move, offsets_of, ranges
 from corpusforge.instances.source import Source, list_column
 from corpusforge.seeds import U64
 
@@ -94,34 +93,59 @@ def candidates_of(source: Source, seed: int, budget: int) -> Candidates:
     return keep_smallest([found], budget)
 
 
-def take_donors(source: Source, seed: int, limit: int) -> tuple[U64, list[npt.NDArray[np.generic]]]:
-    """Keys of the donors among some documents, and for each its ids and sentence lengths as one pair of arrays.
+class Taken(NamedTuple):
+    """Whole documents: ``keys`` ``[n]``, their ``ids`` flat, ``tokens`` ``[n]``, sentence ``lengths`` flat,
+    ``sentences`` ``[n]``."""
 
-    Returns ``keys [n]`` and ``[ids, tokens of each, sentence lengths, sentences of each]``.
-    """
-    offsets = source.token_offsets
-    tokens, sentences = np.diff(offsets), np.diff(source.offsets)
-    chosen = (tokens > 0) & (donor_hashes(source.keys, seed) < np.uint64(min(limit, 2**64 - 1)))
-    rows = np.flatnonzero(chosen)
-    ids = source.ids[ranges(offsets[rows], tokens[rows])]
-    lengths = (source.ends - source.starts)[ranges(source.offsets[rows], sentences[rows])]
-    return source.keys[rows], [ids, tokens[rows], lengths, sentences[rows]]
+    keys: U64
+    ids: Ids
+    tokens: I64
+    lengths: I64
+    sentences: I64
 
 
-def donors_table(parts: list[tuple[U64, list[npt.NDArray[np.generic]]]], vocab_size: int) -> pa.RecordBatch:
-    """One DONORS batch of what `take_donors` found, ordered by key."""
-    kind = np.uint16 if vocab_size <= 1 << 16 else np.uint32
-    empty = [np.zeros(0, kind), *[np.zeros(0, np.int64)] * 3]
-    columns = [np.concatenate([part[1][k] for part in parts] or [empty[k]]) for k in range(4)]
-    keys = np.concatenate([part[0] for part in parts] or [np.zeros(0, np.uint64)])
-    ids, tokens, lengths, sentences = columns
+def take_donors(source: Source, seed: int, limit: int) -> Taken:
+    """The donors among some documents: those with tokens and a hash below ``limit``."""
+    tokens, sentences = np.diff(source.token_offsets), np.diff(source.offsets)
+    rows = np.flatnonzero((tokens > 0) & (donor_hashes(source.keys, seed) <= np.uint64(max(limit - 1, 0))))
+    rows = rows if limit else rows[:0]
+    lengths = source.ends - source.starts
+    starts = source.token_offsets
+    # A loop over documents with a reason: copying slices needs no index for each token.
+    ids = np.concatenate([source.ids[starts[i] : starts[i + 1]] for i in rows.tolist()] or [source.ids[:0]])
+    return Taken(
+        source.keys[rows],
+        ids,
+        tokens[rows],
+        lengths[ranges(source.offsets[rows], sentences[rows])],
+        sentences[rows],
+    )
+
+
+def donors_table(parts: list[Taken], vocab_size: int) -> pa.RecordBatch:
+    """One DONORS batch of all that was taken, ordered by key. ``parts`` is emptied on the way, to save memory."""
+    nothing = np.zeros(0, np.int64)
+    keys = np.concatenate([p.keys for p in parts] or [nothing.view(np.uint64)])
+    tokens = np.concatenate([p.tokens for p in parts] or [nothing])
+    sentences = np.concatenate([p.sentences for p in parts] or [nothing])
     order = np.argsort(keys, kind="stable")
-    ids = ids[ranges(offsets_of(tokens)[order], tokens[order])]
-    lengths = lengths[ranges(offsets_of(sentences)[order], sentences[order])]
+    token_offsets, sentence_offsets = offsets_of(tokens[order]), offsets_of(sentences[order])
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    ids = np.empty(token_offsets[-1], np.uint16 if vocab_size <= 1 << 16 else np.uint32)
+    ends = np.empty(sentence_offsets[-1], np.int64)
+    first = 0
+    while parts:
+        part = parts.pop(0)
+        mine = place[first : first + len(part.keys)]
+        first += len(part.keys)
+        move(part.ids, part.tokens, ids, token_offsets[mine])
+        move(part.lengths, part.sentences, ends, sentence_offsets[mine])
+    np.cumsum(ends, out=ends)
     arrays = [
         pa.array(keys[order]),
-        pa.LargeListArray.from_arrays(pa.array(offsets_of(tokens[order])), pa.array(ids)),
-        pa.LargeListArray.from_arrays(pa.array(offsets_of(sentences[order])), pa.array(np.cumsum(lengths))),
+        pa.LargeListArray.from_arrays(pa.array(token_offsets), pa.array(ids)),
+        pa.LargeListArray.from_arrays(pa.array(sentence_offsets), pa.array(ends)),
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=donors_schema(vocab_size))
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from corpusforge import seeds
-from corpusforge.instances.ragged import I64, offsets_of, ranges
+from corpusforge.instances.ragged import I64, offsets_of, ranges, slices
 from corpusforge.seeds import U64
 
 Ids = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
@@ -61,7 +61,8 @@ class Specials:
         """Ids that a random replacement may draw: neither special nor unused, ascending."""
         allowed = ~self.is_special()
         allowed[list(self.unused)] = False
-        return np.flatnonzero(allowed).astype(np.uint16 if self.size <= 1 << 16 else np.uint32)
+        found = np.flatnonzero(allowed)
+        return found.astype(np.uint16) if self.size <= 1 << 16 else found.astype(np.uint32)
 
 
 class Masked(NamedTuple):
@@ -164,22 +165,8 @@ def mask_counts(lengths: I64, settings: MaskSettings) -> I64:
     if settings.rate == 0:
         return np.zeros(len(lengths), np.int64)
     counts = np.maximum(1, np.rint(lengths * settings.rate)).astype(np.int64)
-    return np.minimum(counts, settings.max_predictions) if settings.max_predictions else counts
-
-
-def slices(offsets: I64, tokens: int) -> list[tuple[int, int]]:
-    """Cut rows into runs of about so many tokens: ``[(first row, behind the last)]``.
-
-    >>> slices(np.array([0, 4, 8, 20, 21]), 8)
-    [(0, 2), (2, 3), (3, 4)]
-    """
-    rows, cuts, first = len(offsets) - 1, [], 0
-    while first < rows:  # one step a run, not a row
-        behind = int(np.searchsorted(offsets, offsets[first] + tokens, "right")) - 1
-        behind = min(max(behind, first + 1), rows)
-        cuts.append((first, behind))
-        first = behind
-    return cuts
+    most = settings.max_predictions or np.iinfo(np.int64).max
+    return np.asarray(np.minimum(counts, most), np.int64)
 
 
 def _choose(keys: U64, bounds: I64, counts: I64) -> I64:
@@ -203,7 +190,7 @@ def _enough_draws(counts: I64, available: I64) -> I64:
     """Draws of which probably ``counts`` differ: the mean number needed, and three deviations of it."""
     share = np.minimum(counts / np.maximum(available, 1), 0.999)
     mean = -np.log1p(-share) * available
-    return np.ceil(mean + 3 * np.sqrt(np.maximum(mean - counts, 0)) + 1).astype(np.int64)
+    return np.asarray(np.ceil(mean + 3 * np.sqrt(np.maximum(mean - counts, 0)) + 1), np.int64)
 
 
 def _draw(

@@ -6,17 +6,18 @@ Formats decide with whole columns of ranges, and no id is copied before the deci
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from corpusforge.instances.masking import Ids, Specials, slices
-from corpusforge.instances.ragged import I64, offsets_of, ranges
+from corpusforge.instances.masking import Ids, Specials
+from corpusforge.instances.ragged import I64, offsets_of, ranges, slices
 
 
-class Plan(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Plan:
     """Instances as ranges, ``[n]`` each, ordered by document and place in it.
 
     ``document``: row of the Source; ``index``: number of the instance in its document. A is ``a_length`` tokens from
@@ -36,7 +37,7 @@ class Plan(NamedTuple):
 
     def rows(self, first: int, behind: int) -> Plan:
         """Some of the instances."""
-        return Plan(*(column[first:behind] for column in self))
+        return Plan(**{name: column[first:behind] for name, column in vars(self).items()})
 
     def lengths(self) -> I64:
         """Tokens of each instance with its specials."""
