@@ -1,0 +1,79 @@
+"""The pieces a page is made of: escaped text, tables, plots.
+
+The one rule: everything that was not written in this room goes through `text`.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from corpusforge.report.plain import cut, visible
+
+
+def text(value: object, most: int = 100_000) -> str:
+    """A value as HTML that shows it and does nothing else.
+
+    >>> text("<script>alert(1)</script>")
+    '&lt;script&gt;alert(1)&lt;/script&gt;'
+    """
+    return html.escape(cut(visible(str(value)), most), quote=True)
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Sequence[int] = ()) -> str:
+    """A table of escaped cells. ``numbers``: columns set flush right."""
+
+    def cells(tag: str, row: Sequence[object]) -> str:
+        style = [' class="number"' if at in numbers else "" for at in range(len(row))]
+        return "".join(
+            f"<{tag}{kind}>{value if isinstance(value, Markup) else text(value)}</{tag}>"
+            for kind, value in zip(style, row, strict=True)
+        )
+
+    head = f"<thead><tr>{cells('th', header)}</tr></thead>" if any(header) else ""
+    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
+    return f'<div class="scroll"><table>{head}<tbody>{body}</tbody></table></div>'
+
+
+class Markup(str):
+    """HTML that was made here and is not to be escaped again."""
+
+
+def quote(value: str, most: int = 600) -> Markup:
+    """Text of the corpus, its lines kept, in a box of its own direction."""
+    return Markup(f'<bdi class="quote">{text(value, most)}</bdi>')
+
+
+def details(summary: str, inner: str) -> str:
+    """Something that opens on a click. ``inner`` is HTML."""
+    return f"<details><summary>{text(summary)}</summary>{inner}</details>"
+
+
+def plot(figure: Any, label: str) -> str:
+    """A plotly figure as data for the page's script. ``label``: what a screen reader says."""
+    # Inside a script element only "<" could end the data early.
+    data = json.dumps(json.loads(figure.to_json()), separators=(",", ":")).replace("<", "\\u003c")
+    height = int(figure.layout.height)
+    return (
+        f'<figure role="img" aria-label="{text(label)}"><div class="plot" style="height:{height}px"></div>'
+        f'<script type="application/json">{data}</script></figure>'
+    )
+
+
+def section(title: str, name: str, *parts: str) -> str:
+    """A part of the page with a heading and an anchor; nothing where there are no parts."""
+    inner = "\n".join(part for part in parts if part)
+    return f'<section id="{text(name)}"><h2>{text(title)}</h2>\n{inner}</section>' if inner else ""
+
+
+def paragraph(inner: str) -> str:
+    """A paragraph of text."""
+    return f"<p>{text(inner)}</p>"
+
+
+def tiles(pairs: Iterable[tuple[str, str]]) -> str:
+    """A few large figures in a row."""
+    made = "".join(f"<div><b>{text(value)}</b><span>{text(name)}</span></div>" for name, value in pairs)
+    return f'<div class="tiles">{made}</div>' if made else ""

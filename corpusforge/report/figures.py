@@ -1,0 +1,162 @@
+"""The plots of the report, by plotly. Comes in: numbers. Goes out: plotly figures without colours of paper or font.
+
+Those are set in the page by its own script, from the style sheet, so that the plots follow light and dark. No text
+of the corpus ever goes into a plot: labels are names of stages, reasons and settings.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from corpusforge.report.funnel import Step
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+BLUE, ORANGE, GREEN, RED, PURPLE, GREY = "#3b7dd8", "#e08a3c", "#2f9e77", "#d1495b", "#8367c7", "#8a929c"
+"""Told apart by the commonest kinds of colour blindness, and readable on white and on near-black."""
+
+SCOPES = {"record": PURPLE, "page": ORANGE, "line": BLUE, "span": RED}
+
+
+def _graph() -> Any:
+    import plotly.graph_objects as go  # 0.3 s: only the report needs it
+
+    return go
+
+
+def _finish(figure: go.Figure, height: int, **layout: Any) -> go.Figure:
+    figure.update_layout(
+        template="none",
+        height=height,
+        margin={"l": 10, "r": 20, "t": 36, "b": 40},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        legend={"orientation": "h", "y": 1.12, "x": 0},
+        hoverlabel={"namelength": -1},
+        **layout,
+    )
+    figure.update_xaxes(automargin=True, zeroline=False)
+    figure.update_yaxes(automargin=True, zeroline=False)
+    return figure
+
+
+def funnel_figure(steps: Sequence[Step]) -> go.Figure:
+    """Documents and text of every step as two funnels side by side; raw records have no text of their own."""
+    from plotly.subplots import make_subplots
+
+    go = _graph()
+    figure = make_subplots(1, 2, shared_yaxes=True, horizontal_spacing=0.04, subplot_titles=("documents", "text, MB"))
+    documents, text = list(steps), [s for s in steps if s.label != "raw records"]
+    for column, rows, values in (
+        (1, documents, [s.documents for s in documents]),
+        (2, text, [s.text_bytes / 1e6 for s in text]),
+    ):
+        trace = go.Funnel(
+            y=[s.label for s in rows],
+            x=values,
+            texttemplate="%{value:,.3~g}" if column == 2 else "%{value:,}",
+            marker={"color": BLUE if column == 1 else GREEN},
+            connector={"fillcolor": "rgba(138,146,156,.18)"},
+            hovertemplate="%{y}: %{x:,}<extra></extra>",
+        )
+        figure.add_trace(trace, 1, column)
+    figure.update_yaxes(categoryorder="array", categoryarray=[s.label for s in steps][::-1])
+    return _finish(figure, 110 + 52 * len(steps), showlegend=False)
+
+
+def reasons_figure(rows: Mapping[str, int], unit: str) -> go.Figure:
+    """One bar a reason, the largest on top, coloured by what was dropped: record, page, line or span."""
+    go = _graph()
+    ordered = sorted(rows.items(), key=lambda item: item[1])
+    figure = go.Figure(
+        go.Bar(
+            y=[reason for reason, _ in ordered],
+            x=[count for _, count in ordered],
+            orientation="h",
+            marker={"color": [SCOPES.get(reason.split(":")[0], GREY) for reason, _ in ordered]},
+            texttemplate="%{x:,}",
+            textposition="outside",
+            cliponaxis=False,
+            hovertemplate=f"%{{y}}: %{{x:,}} {unit}<extra></extra>",
+        )
+    )
+    figure.update_xaxes(title=unit, range=[0, 1.15 * max(rows.values(), default=1)])
+    return _finish(figure, 90 + 30 * len(ordered), bargap=0.35)
+
+
+def histogram_figure(counts: Sequence[float], title: str, width: int = 1) -> go.Figure:
+    """A histogram whose bins begin at 0 and are ``width`` wide; long ones are drawn in at most 128 bars."""
+    go = _graph()
+    each = max(1, math.ceil(len(counts) / 128))
+    bars = [sum(counts[start : start + each]) for start in range(0, len(counts), each)]
+    left = [k * each * width for k in range(len(bars))]
+    labels = [f"{at:,}" if each * width == 1 else f"{at:,} to {at + each * width - 1:,}" for at in left]
+    figure = go.Figure(
+        go.Bar(
+            x=left,
+            y=bars,
+            width=each * width,
+            offset=0,
+            customdata=labels,
+            marker={"color": BLUE, "line": {"width": 0}},
+            hovertemplate="%{customdata}: %{y:,}<extra></extra>",
+        )
+    )
+    figure.update_xaxes(title=title)
+    return _finish(figure, 280, bargap=0)
+
+
+def loss_figure(log: Sequence[Mapping[str, Any]], unigram: float | None) -> go.Figure:
+    """Training and held-out loss by step with the unigram entropy as a line; the accuracy below it."""
+    from plotly.subplots import make_subplots
+
+    go = _graph()
+    figure = make_subplots(2, 1, shared_xaxes=True, vertical_spacing=0.07, row_heights=[0.68, 0.32])
+    for row, key, name, colour, mode in (
+        (1, "mlm_loss", "training loss", BLUE, "lines"),
+        (1, "heldout_loss", "held-out loss", ORANGE, "lines+markers"),
+        (1, "pair_loss", "pair loss", PURPLE, "lines"),
+        (2, "mlm_accuracy", "training accuracy", GREEN, "lines"),
+        (2, "heldout_accuracy", "held-out accuracy", RED, "lines+markers"),
+    ):
+        points = [(line["step"], line[key]) for line in log if isinstance(line.get(key), int | float)]
+        if points:
+            steps, values = zip(*points, strict=True)
+            trace = go.Scatter(x=steps, y=values, name=name, mode=mode, line={"color": colour, "width": 2})
+            figure.add_trace(trace, row, 1)
+    if unigram is not None:
+        label = {"text": f"unigram entropy {unigram:.3f}", "font": {"color": RED}}
+        figure.add_hline(y=unigram, line={"dash": "dash", "color": RED}, label=label, row=1, col=1)
+        figure.add_trace(  # an invisible point, so that the range of the axis takes the line in
+            go.Scatter(x=[log[-1]["step"]], y=[unigram], mode="markers", opacity=0, showlegend=False, hoverinfo="skip"),
+            1,
+            1,
+        )
+    figure.update_yaxes(title="nats a masked token", row=1, col=1)
+    figure.update_yaxes(title="accuracy", tickformat=".0%", row=2, col=1)
+    figure.update_xaxes(title="step", row=2, col=1)
+    return _finish(figure, 460, hovermode="x unified")
+
+
+def scores_figure(scores: Mapping[str, float], chance: float = 0.5) -> go.Figure:
+    """One bar a task with its share of right answers, and a line at chance."""
+    go = _graph()
+    ordered = sorted(scores.items(), key=lambda item: item[1])
+    figure = go.Figure(
+        go.Bar(
+            y=[name.replace("_", " ") for name, _ in ordered],
+            x=[score for _, score in ordered],
+            orientation="h",
+            marker={"color": [GREEN if score > chance else GREY for _, score in ordered]},
+            texttemplate="%{x:.1%}",
+            textposition="outside",
+            cliponaxis=False,
+            hovertemplate="%{y}: %{x:.1%}<extra></extra>",
+        )
+    )
+    figure.add_vline(x=chance, line={"dash": "dash", "color": RED})
+    figure.update_xaxes(range=[0, 1.08], tickformat=".0%")
+    return _finish(figure, 80 + 22 * len(ordered), bargap=0.3)

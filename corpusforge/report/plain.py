@@ -1,0 +1,65 @@
+"""Text of a corpus made safe to look at: nothing in it may steer a terminal or a browser.
+
+Control characters become their pictures (U+2400 block), characters that reverse the writing direction become their
+code in brackets (CVE-2021-42574 is about those), long texts are cut. Escaping for HTML or rich is left to the caller.
+"""
+
+from __future__ import annotations
+
+_PICTURES = {code: 0x2400 + code for code in range(32) if code not in (9, 10)} | {0x7F: 0x2421}
+_CODES = {code: f"[U+{code:04X}]" for code in (*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+_CODES |= {code: f"[U+{code:04X}]" for code in (0x200E, 0x200F, 0x061C)}
+_VISIBLE: dict[int, int | str] = {**_PICTURES, **_CODES}
+
+
+def visible(text: str) -> str:
+    """The text with every character that would steer instead of show made visible.
+
+    >>> visible("a\\x1b[31mred")
+    'a␛[31mred'
+    >>> visible("left\\u202eright")
+    'left[U+202E]right'
+    """
+    return text.translate(_VISIBLE)
+
+
+def cut(text: str, most: int) -> str:
+    """At most ``most`` characters; what was cut is marked.
+
+    >>> cut("abcdef", 4)
+    'abcd…'
+    """
+    return text if len(text) <= most else text[:most] + "…"
+
+
+def number(value: float) -> str:
+    """A number a person reads: thousands apart, four significant digits.
+
+    >>> number(1234567), number(0.123456), number(3.0), number(float("nan"))
+    ('1,234,567', '0.1235', '3', 'nan')
+    """
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.4g}"
+
+
+def size(count: float) -> str:
+    """Bytes in the unit that suits them.
+
+    >>> size(512), size(20_480), size(3_500_000)
+    ('512 B', '20.5 kB', '3.5 MB')
+    """
+    for limit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if count >= limit:
+            return f"{count / limit:,.1f} {name}"
+    return f"{count:.0f} B"
+
+
+def seconds(amount: float) -> str:
+    """A duration.
+
+    >>> seconds(0.25), seconds(75), seconds(7300)
+    ('0.2 s', '1 min 15 s', '2 h 01 min')
+    """
+    if amount < 60:
+        return f"{amount:.1f} s"
+    minutes, rest = divmod(round(amount), 60)
+    return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"

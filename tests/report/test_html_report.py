@@ -1,0 +1,141 @@
+"""The page: whole for whole runs, honest for broken ones, and deaf to what the corpus says."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from corpusforge import errors
+from corpusforge.report import elements, html
+from corpusforge.report.funnel import funnel
+from corpusforge.report.gather import gather
+from corpusforge.report.sections import unigram_of
+
+
+class Elements(HTMLParser):
+    """Tags, attributes and visible text as a browser parses them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self._in: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._in.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        while self._in and self._in.pop() != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        if not {"script", "style"} & set(self._in):
+            self.words.append(data)
+
+
+def parsed(page: str) -> Elements:
+    parser = Elements()
+    parser.feed(page)
+    return parser
+
+
+@pytest.fixture
+def page(run_dir: Path) -> str:
+    path = run_dir / "report.html"
+    assert html.write_report(str(run_dir), str(path)) == str(path)
+    return path.read_text("utf-8")
+
+
+def test_every_part_is_there(page: str) -> None:
+    ids = {attributes.get("id") for tag, attributes in parsed(page).tags if tag == "section"}
+    assert ids == {"funnel", "reasons", "repeats", "vocabulary", "instances", "training", "evaluation", "made"}
+    for heading in ("Funnel", "Repeats", "Vocabulary"):
+        assert f"<h2>{heading}" in page
+
+
+def test_nothing_is_loaded_from_anywhere(page: str) -> None:
+    for tag, attributes in parsed(page).tags:
+        for name in ("src", "href", "action", "srcset", "data"):
+            value = attributes.get(name) or ""
+            assert not value or value.startswith("#"), (tag, name, value)
+    assert not re.search(r"@import|url\(", page[: page.index("<script>")])
+    assert "default-src 'none'" in page
+
+
+def test_text_of_the_corpus_cannot_leave_its_cell(page: str) -> None:
+    tags = parsed(page).tags
+    assert not [tag for tag, _ in tags if tag == "img"]
+    assert not [attributes for _, attributes in tags if any(name.startswith("on") for name in attributes)]
+    scripts = [attributes for tag, attributes in tags if tag == "script"]
+    figures = sum(tag == "figure" for tag, _ in tags)
+    assert len(scripts) == figures + 2  # plotly, ours, and the data of each plot
+    body = page[page.index("<main>") :]
+    assert "&lt;img src=x onerror=alert(2)&gt;" in body
+    assert "\x1b" not in body and "\u202e" not in body
+
+
+def test_plotly_is_embedded_once(page: str) -> None:
+    assert page.count("plotly.js v") <= 2  # its own banner names it once or twice
+    assert len(page) < 7_000_000
+
+
+def test_the_unigram_line_and_the_scores_are_drawn(page: str, run_dir: Path) -> None:
+    assert unigram_of(gather(str(run_dir))) == 6.25
+    assert "unigram entropy 6.250" in page
+    assert "word order" in page
+
+
+def test_a_repeat_stands_beside_its_survivor(page: str) -> None:
+    assert "<mark>The first li" in page
+
+
+@pytest.mark.parametrize("gone", ["clean", "dedupe", "vocab", "instances", "pretrain", "evaluate"])
+def test_any_stage_may_be_missing(run_dir: Path, gone: str) -> None:
+    shutil.rmtree(run_dir / gone)
+    made = html.page(gather(str(run_dir)))
+    assert "</html>" in made
+
+
+def test_damage_is_named_and_the_rest_is_shown(run_dir: Path) -> None:
+    (run_dir / "dedupe/manifest.json").write_text("{")
+    (run_dir / "evaluate/evaluation.json").write_text("{")
+    (run_dir / "vocab/manifest.json").unlink()
+    with (run_dir / "pretrain/log.jsonl").open("a") as file:
+        file.write('{"step": 3, "lo')
+    (run_dir / "clean/rejects/part-00000-00000.parquet").write_bytes(b"PAR1")
+    made = html.page(gather(str(run_dir)))
+    assert made.count('class="problem"') == 4
+    assert "No example was kept." in made
+
+
+def test_a_folder_without_a_run_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(errors.InputMissing, match="no finished stage"):
+        html.write_report(str(tmp_path), str(tmp_path / "report.html"))
+
+
+def test_the_funnel_counts_no_stage_twice(run_dir: Path) -> None:
+    steps = funnel(gather(str(run_dir)).manifests)
+    assert [(s.label, s.documents, s.text_bytes) for s in steps] == [
+        ("raw records", 4, 900),
+        ("documents read", 3, 400),
+        ("cleaned", 2, 200),
+        ("deduplicated", 1, 150),
+    ]
+
+
+def test_a_funnel_that_begins_at_dedupe_says_what_came_in(run_dir: Path) -> None:
+    manifests = gather(str(run_dir)).manifests
+    del manifests["clean"]
+    assert [s.label for s in funnel(manifests)] == ["before deduplication", "deduplicated"]
+
+
+def test_plot_data_cannot_end_its_script() -> None:
+    from corpusforge.report import figures
+
+    made = elements.plot(figures.reasons_figure({"</script><b>": 3}, "lines"), "x")
+    assert made.count("</script>") == 1
