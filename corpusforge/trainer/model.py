@@ -76,8 +76,8 @@ class Layer(nn.Module):
     def forward(self, x: Tensor, is_real: Tensor | None) -> Tensor:
         """``x`` [B, T, D] -> [B, T, D]."""
         x = self.attention(x, is_real)
-        x = self.norm(x + F.dropout(self.output(F.gelu(self.inner(x))), self.dropout, self.training))
-        return x
+        out: Tensor = self.norm(x + F.dropout(self.output(F.gelu(self.inner(x))), self.dropout, self.training))
+        return out
 
 
 class Encoder(nn.Module):

@@ -17,7 +17,7 @@ from corpusforge.instances.masking import Masker, Specials
 from corpusforge.shards import Manifest
 from corpusforge.tokens.vocab import Vocab
 from corpusforge.trainer.batches import Batch, make_batches, read_step
-from corpusforge.trainer.corpus import Corpus, open_corpus
+from corpusforge.trainer.corpus import Corpus, flat_positions, open_corpus
 from corpusforge.trainer.model import Architecture
 from corpusforge.trainer.order import Stream, streams
 from corpusforge.trainer.settings import Resolved, Settings, resolve
@@ -64,7 +64,7 @@ def prepare(data_folder: str, settings: Settings, *, vocab_folder: str) -> Job:
     _check_vocabulary(corpus, specials, data_folder, vocab_folder)
     held = open_corpus(manifest.paths(data_folder, "heldout")) if manifest.rows.get("heldout") else None
     resolved = resolve(settings, corpus.longest)
-    device = _device(settings.device)
+    device = choose_device(settings.device)
     return Job(
         settings=settings,
         resolved=resolved,
@@ -75,7 +75,7 @@ def prepare(data_folder: str, settings: Settings, *, vocab_folder: str) -> Job:
         streams=streams(corpus, resolved, settings.seed),
         shape=_shape(resolved, corpus, held, specials),
         device=device,
-        dtype=_dtype(settings.precision, device),
+        dtype=choose_dtype(settings.precision, device),
     )
 
 
@@ -110,22 +110,26 @@ def _shape(resolved: Resolved, corpus: Corpus, held: Corpus | None, specials: Sp
 def _check_vocabulary(corpus: Corpus, specials: Specials, data_folder: str, vocab_folder: str) -> None:
     """Look at up to a thousand instances: ids inside the vocabulary, [CLS] in front, [SEP] behind."""
     rows = np.unique(np.linspace(0, len(corpus) - 1, 1000).astype(np.int64))
-    first = corpus.ids.take(rows, np.zeros_like(rows), np.arange(len(rows)))
-    last = corpus.ids.take(rows, corpus.lengths[rows] - 1, np.arange(len(rows)))
-    highest = max(int(values[: 1 << 20].max(initial=0)) for values in (first, last))
-    if highest < specials.size and (first == specials.cls).all() and (last == specials.sep).all():
+    lengths = corpus.lengths[rows]
+    within, owner = flat_positions(lengths)
+    ids = corpus.ids.take(rows, within, owner)
+    ends = np.cumsum(lengths) - 1
+    fits = (ids[ends - lengths + 1] == specials.cls).all() and (ids[ends] == specials.sep).all()
+    if fits and ids.max() < specials.size:
         return
     what = f"instances do not begin and end with the [CLS] and [SEP] of the vocabulary {vocab_folder}"
     raise errors.StageMismatch(data_folder, what, "name the vocabulary they were built with")
 
 
-def _device(name: str) -> torch.device:
+def choose_device(name: str) -> torch.device:
+    """``auto``, ``cpu`` or ``cuda`` as a device. Raises `errors.RecipeInvalid` where there is no GPU to use."""
     if name == "cuda" and not torch.cuda.is_available():
         raise errors.RecipeInvalid("pretrain.device", "no GPU that torch can use", "set it to auto or cpu")
     return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
 
 
-def _dtype(precision: str, device: torch.device) -> torch.dtype | None:
+def choose_dtype(precision: str, device: torch.device) -> torch.dtype | None:
+    """``auto``, ``fp32`` or ``bf16`` as autocast's type; None: no autocast."""
     if precision == "auto":
         has_bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
         return torch.bfloat16 if has_bf16 else None

@@ -1,0 +1,107 @@
+"""The held-out loss against a plain loop, the unigram line against counts by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from made_up_instances import Data
+
+from corpusforge import errors, shards
+from corpusforge.evaluate.mlm import token_counts, unigram_loss
+from corpusforge.evaluate.run import Settings, evaluate
+from corpusforge.trainer.corpus import open_corpus
+from corpusforge.trainer.export import load_model
+from corpusforge.trainer.loop import pretrain
+from corpusforge.trainer.prepare import load_specials
+from corpusforge.trainer.settings import Settings as TrainSettings
+
+MakeData = Callable[..., Data]
+
+
+def paths(data: Data, table: str) -> list[str]:
+    return shards.Manifest.load(data.instances).paths(data.instances, table)
+
+
+def rows_of(data: Data, table: str) -> list[dict]:  # type: ignore[type-arg]
+    return [row for path in paths(data, table) for batch in shards.read_shard(path) for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_mlm_is_the_plain_loop(make_data: MakeData, small: TrainSettings, tmp_path: Path, pairs: bool) -> None:
+    data = make_data(pairs=pairs)
+    facts = pretrain(
+        data.instances,
+        str(tmp_path / "run"),
+        dataclasses.replace(small, steps=3),
+        vocab_folder=data.vocabulary,
+        manifest_digest="d",
+        recipe={},
+        card={},
+    )
+    settings = Settings(batch_tokens=256, threads=1)
+    output = str(tmp_path / "evaluation.json")
+    found = evaluate(
+        str(tmp_path / "run"),
+        ["mlm"],
+        settings,
+        heldout_paths=paths(data, "heldout"),
+        train_paths=paths(data, "instances"),
+        output=output,
+    )["tasks"]["mlm"]
+    assert json.loads(Path(output).read_text())["tasks"]["mlm"] == found
+    assert found["loss"] == pytest.approx(facts["heldout"]["loss"], abs=1e-5)
+    model, losses, labels = load_model(tmp_path / "run/model"), [], []
+    for row in rows_of(data, "heldout"):
+        ids, first = torch.tensor([row["input_ids"]]), row["segment_lengths"][0]
+        segments = (torch.arange(ids.shape[1])[None] >= first).long()
+        with torch.no_grad():
+            logits, _ = model(ids, segments, None, torch.tensor(row["masked_positions"]))
+        losses += torch.nn.functional.cross_entropy(
+            logits, torch.tensor(row["masked_labels"]), reduction="none"
+        ).tolist()
+        labels += row["masked_labels"]
+    assert (found["masked"], found["loss"]) == (len(losses), pytest.approx(np.mean(losses), abs=1e-5))
+    assert (found["pair_loss"] is not None) == pairs
+    specials = load_specials(data.vocabulary)
+    counts = Counter(t for row in rows_of(data, "instances") for t in row["input_ids"])
+    words = specials.words().tolist()
+    total = sum(counts[w] + 1 for w in words)
+    assert found["unigram_loss"] == pytest.approx(-np.mean([np.log((counts[t] + 1) / total) for t in labels]))
+
+
+def test_stored_masks_are_undone_before_counting(make_data: MakeData) -> None:
+    plain, stored = make_data(name="plain"), make_data(copies=2, name="stored")
+    counts = [token_counts(open_corpus(paths(d, "instances")), 192).tolist() for d in (plain, stored)]
+    assert counts[0] == counts[1]
+    assert sum(counts[0]) == sum(row["length"] for row in rows_of(plain, "instances"))
+
+
+def test_a_large_corpus_is_sampled(make_data: MakeData) -> None:
+    corpus = open_corpus(paths(make_data(), "instances"))
+    assert 0 < token_counts(corpus, 192, limit=400).sum() < 800
+
+
+def test_unigram_loss_of_uniform_counts_is_the_log_of_the_words(make_data: MakeData) -> None:
+    specials = load_specials(make_data().vocabulary)
+    words = specials.words().astype(np.int64)
+    assert unigram_loss(np.zeros(192, np.int64), words, specials) == pytest.approx(np.log(len(words)))
+
+
+def test_what_cannot_be_evaluated_is_said(make_data: MakeData, tmp_path: Path) -> None:
+    with pytest.raises(errors.InputMissing):
+        evaluate(str(tmp_path), ["mlm"], Settings())
+    with pytest.raises(errors.RecipeInvalid, match="glue"):
+        evaluate(str(tmp_path), ["glue"], Settings())
+    empty = tmp_path / "empty.arrow"
+    with pa.ipc.new_stream(str(empty), pa.schema([("a", pa.int8())])) as writer:
+        writer.write_batch(pa.record_batch({"a": pa.array([1], pa.int8())}))
+    with pytest.raises(errors.ManifestInvalid, match="no column"):
+        open_corpus([str(empty)])

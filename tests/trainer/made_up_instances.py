@@ -1,0 +1,137 @@
+"""A small made-up corpus of instances, with a vocabulary and a manifest, as the stages before pretrain leave them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from corpusforge import schemas, seeds, shards
+from corpusforge.instances.masking import Masker, MaskSettings
+from corpusforge.instances.masking import Specials as MaskSpecials
+from corpusforge.tokens.vocab import arrange
+from corpusforge.tokens.words import Normalization
+from corpusforge.trainer.settings import Settings
+
+VOCABULARY = 192
+UNUSED = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Data:
+    """Folders of a made-up corpus."""
+
+    instances: str
+    vocabulary: str
+
+
+def write_vocabulary(folder: Path, unused: int = UNUSED) -> MaskSpecials:
+    """A vocabulary of 192 entries: specials, unused slots, words."""
+    vocab = arrange([f"w{k}" for k in range(VOCABULARY - 5 - unused)], VOCABULARY, unused, Normalization())
+    folder.mkdir(parents=True)
+    for name, content in vocab.save_files().items():
+        (folder / name).write_bytes(content)
+    ids = vocab.specials
+    return MaskSpecials(vocab.size, ids.pad, ids.unk, ids.cls, ids.sep, ids.mask, vocab.unused)
+
+
+def instance_rows(specials: MaskSpecials, count: int, longest: int, *, pairs: bool, seed: int) -> list[dict[str, Any]]:
+    """Rows of INSTANCES whose ids follow a rule a model can learn: each is the one before plus a step of its row."""
+    rows = []
+    for number in range(count):
+        rng = seeds.rng_for(seed, "rows", number)
+        words, stride = specials.words().astype(np.int64), int(rng.integers(1, 3))
+        n = int(rng.integers(4, longest - 3)) if number else longest - 3  # the first is as long as can be
+        text = words[(int(rng.integers(len(words))) + stride * np.arange(n)) % len(words)].tolist()
+        cut = int(rng.integers(1, n)) if pairs else n
+        ids = [specials.cls, *text[:cut], specials.sep]
+        if pairs:
+            ids += [*text[cut:], specials.sep]
+        rows.append(
+            {
+                "input_ids": ids,
+                "segment_lengths": [cut + 2, n - cut + 1 if pairs else 0],
+                "pair_label": number % 2 if pairs else None,
+                "document": number // 2 + 1,
+                "index": number % 2,
+                "copy": 0,
+                "length": len(ids),
+            }
+        )
+    return rows
+
+
+def with_masks(rows: list[dict[str, Any]], specials: MaskSpecials, seed: int, copies: int) -> list[dict[str, Any]]:
+    """The rows ``copies`` times, masks stored as build-instances stores them."""
+    masker, found = Masker(specials, MaskSettings(), seed), []
+    for copy in range(copies):
+        for row in rows:
+            ids = np.array(row["input_ids"], np.uint16)
+            key = seeds.instance_keys(np.array([row["document"]], np.uint64), np.array([row["index"]], np.uint32))
+            drawn = masker(ids, np.array([0, len(ids)]), key, copy)
+            masks = {"masked_positions": drawn.positions.tolist(), "masked_labels": drawn.labels.tolist()}
+            found.append(row | masks | {"input_ids": drawn.input_ids.tolist(), "copy": copy})
+    return found
+
+
+def write_table(folder: Path, table: str, rows: list[dict[str, Any]], files: int, *, masks: bool) -> list[shards.Shard]:
+    """Write rows to ``files`` shards of several record batches each."""
+    schema = schemas.instances_schema(VOCABULARY, masks=masks)
+    found = []
+    for number in range(files):
+        mine = rows[len(rows) * number // files : len(rows) * (number + 1) // files]
+        writer = shards.ShardWriter(str(folder), f"{table}/part-{number:05d}-00000.arrow", schema, "arrow")
+        for begin in range(0, len(mine), 7):
+            writer.write(pa.RecordBatch.from_pylist(mine[begin : begin + 7], schema))
+        found.append(writer.finish())
+    return found
+
+
+@pytest.fixture
+def make_data(tmp_path: Path) -> Callable[..., Data]:
+    """Write a corpus: ``make_data(count=60, longest=48, pairs=False, copies=0 for dynamic, files=2, name="data")``."""
+
+    def make(
+        *, count: int = 60, longest: int = 48, pairs: bool = False, copies: int = 0, files: int = 2, name: str = "data"
+    ) -> Data:
+        folder = tmp_path / name
+        specials = write_vocabulary(folder / "vocabulary")
+        rows = instance_rows(specials, count, longest, pairs=pairs, seed=1)
+        held = with_masks(instance_rows(specials, 12, longest, pairs=pairs, seed=2), specials, 0, 1)
+        train = with_masks(rows, specials, 0, copies) if copies else rows
+        tables = {
+            "instances": write_table(folder / "instances", "instances", train, files, masks=bool(copies)),
+            "heldout": write_table(folder / "instances", "heldout", held, 1, masks=True),
+        }
+        counts = {table: sum(s.rows for s in found) for table, found in tables.items()}
+        sizes = {table: sum(s.bytes for s in found) for table, found in tables.items()}
+        manifest = shards.Manifest("build-instances", name, {}, counts, sizes, tables, {}, {}, {}, {}, {})
+        manifest.save(str(folder / "instances"))
+        return Data(str(folder / "instances"), str(folder / "vocabulary"))
+
+    return make
+
+
+@pytest.fixture
+def small() -> Settings:
+    """Settings of a run of seconds: 10 steps, the first 6 of length 24."""
+    return Settings(
+        preset="bert-tiny",
+        steps=10,
+        batch_tokens=320,
+        micro_batch_tokens=160,
+        learning_rate=1e-3,
+        warmup_steps=2,
+        short_length=24,
+        short_share=0.6,
+        checkpoint_steps=1000,
+        evaluate_steps=5,
+        log_steps=2,
+        tensorboard=False,
+        threads=1,
+    )

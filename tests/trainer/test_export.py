@@ -1,0 +1,126 @@
+"""A model written by `export` is the same model to transformers: every key, and every logit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from made_up_instances import write_vocabulary
+from safetensors import safe_open
+
+from corpusforge import errors
+from corpusforge.trainer.export import export, load_model
+from corpusforge.trainer.model import Architecture, Encoder, initialise
+
+transformers = pytest.importorskip("transformers")
+
+CASES = {
+    "BertForPreTraining": ("bert", True, 0),
+    "BertForMaskedLM": ("bert", False, 0),
+    "RobertaForMaskedLM": ("roberta", False, 0),
+}
+
+
+def make(family: str, pairs: bool, padding_id: int) -> Encoder:
+    positions = 64 if family == "bert" else 64 + padding_id + 1
+    segments = 2 if family == "bert" else 1
+    shape = Architecture(family, 2, 32, 2, 64, 192, positions, segments, 1e-12, 0.1, padding_id, pairs)
+    model = Encoder(shape)
+    initialise(model, 3, deviation=0.3)  # wide, so that a wrong weight shows
+    with torch.no_grad():
+        for number, (_, weight) in enumerate(model.named_parameters()):
+            if weight.dim() == 1:
+                weight += torch.linspace(-0.2, 0.3, weight.numel()) * (1 + number % 3)
+    return model.eval()
+
+
+def some_batch(padding_id: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    ids = torch.randint(10, 192, (5, 24), generator=generator)
+    lengths = torch.tensor([24, 3, 17, 9, 24])
+    is_real = torch.arange(24) < lengths[:, None]
+    ids[~is_real] = padding_id
+    segments = ((torch.arange(24) >= lengths[:, None] // 2) & is_real).long()
+    return ids, segments, is_real
+
+
+def written(tmp_path: Path, family: str, pairs: bool, padding_id: int) -> tuple[Encoder, Path]:
+    specials = write_vocabulary(tmp_path / "vocabulary")
+    model, folder = make(family, pairs, padding_id), tmp_path / "model"
+    folder.mkdir()
+    ids = {"cls": specials.cls, "sep": specials.sep}
+    export(model, folder, vocab_folder=str(tmp_path / "vocabulary"), ids=ids, card={"name": "A test"})
+    return model, folder
+
+
+@pytest.mark.parametrize("padding_id", [0, 1, 7])
+@pytest.mark.parametrize("name", CASES)
+def test_logits_and_keys_equal_transformers(tmp_path: Path, name: str, padding_id: int) -> None:
+    family, pairs, _ = CASES[name]
+    model, folder = written(tmp_path, family, pairs, padding_id)
+    theirs, told = getattr(transformers, name).from_pretrained(folder, output_loading_info=True)
+    assert {key: sorted(told[key]) for key in ("missing_keys", "unexpected_keys", "mismatched_keys")} == {
+        "missing_keys": [],
+        "unexpected_keys": [],
+        "mismatched_keys": [],
+    }
+    ids, segments, is_real = some_batch(padding_id)
+    if family == "roberta":
+        segments = torch.zeros_like(segments)
+    masked = torch.nonzero(is_real.flatten()).flatten()
+    with torch.no_grad():
+        mine, pair = model(ids, segments, is_real, masked)
+        out = theirs.eval()(input_ids=ids, token_type_ids=segments, attention_mask=is_real.long())
+    logits = out.prediction_logits if pairs else out.logits
+    assert (mine - logits.flatten(0, 1)[masked]).abs().max() < 1e-5 * max(1.0, float(mine.abs().max()))
+    assert (pair is not None) == pairs
+    if pair is not None:
+        assert torch.allclose(pair, out.seq_relationship_logits, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_opens_by_the_auto_classes(tmp_path: Path, name: str) -> None:
+    _, folder = written(tmp_path, *CASES[name])
+    masked, told = transformers.AutoModelForMaskedLM.from_pretrained(folder, output_loading_info=True)
+    assert not told["missing_keys"]
+    bare, told = transformers.AutoModel.from_pretrained(folder, output_loading_info=True)
+    # A bare model has a pooler, which nothing trains without pairs.
+    assert all("pooler" in key for key in told["missing_keys"])
+    assert not told["missing_keys"] or name != "BertForPreTraining"
+    assert masked.config.vocab_size == bare.config.vocab_size == 192
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    ids = tokenizer("w3 w5")["input_ids"]
+    assert tokenizer.convert_ids_to_tokens(ids) == ["[CLS]", "w3", "w5", "[SEP]"]
+    assert tokenizer.pad_token_id == masked.config.pad_token_id
+
+
+def test_weights_are_stored_once_and_for_torch(tmp_path: Path) -> None:
+    _, folder = written(tmp_path, "bert", True, 0)
+    with safe_open(folder / "model.safetensors", "pt") as file:
+        assert file.metadata() == {"format": "pt"}
+        names = set(file.keys())
+    assert "cls.predictions.decoder.weight" not in names
+    assert "cls.predictions.decoder.bias" not in names
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_reads_back_bit_equal(tmp_path: Path, name: str) -> None:
+    model, folder = written(tmp_path, *CASES[name])
+    back = load_model(folder)
+    assert back.shape == model.shape
+    for key, weight in model.state_dict().items():
+        assert torch.equal(weight, back.state_dict()[key]), key
+
+
+def test_a_damaged_model_is_one_clear_error(tmp_path: Path) -> None:
+    _, folder = written(tmp_path, "bert", False, 0)
+    whole = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(errors.ManifestInvalid):
+        load_model(folder)
+    (folder / "config.json").write_text('{"model_type": "t5"}')
+    with pytest.raises(errors.StageMismatch):
+        load_model(folder)
+    with pytest.raises(errors.InputMissing):
+        load_model(tmp_path / "nothing")

@@ -1,0 +1,219 @@
+"""Exactness of a run: resumed anywhere it is the run that was never stopped."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from made_up_instances import Data, write_vocabulary
+from safetensors.torch import load_file
+
+from corpusforge import errors
+from corpusforge.trainer import checkpoint
+from corpusforge.trainer.export import load_model
+from corpusforge.trainer.loop import pretrain
+from corpusforge.trainer.plan import plan
+from corpusforge.trainer.prepare import prepare
+from corpusforge.trainer.settings import Settings
+
+MakeData = Callable[..., Data]
+
+
+class Said:
+    """A Progress that remembers what was said, and may be told to do something at a step."""
+
+    def __init__(self, at: int = -1, then: Callable[[], None] = lambda: None) -> None:
+        self.lines: list[str] = []
+        self.done, self.at, self.then = 0, at, then
+
+    def start(self, label: str, total: int, unit: str) -> None: ...
+
+    def advance(self, amount: int) -> None:
+        self.done += amount
+        if self.done == self.at:
+            self.then()
+
+    def finish(self) -> None: ...
+
+    def say(self, line: str) -> None:
+        self.lines.append(line)
+
+
+def train(data: Data, output: Path, settings: Settings, **more: Any) -> dict[str, Any]:
+    arguments = {"manifest_digest": "digest", "recipe": {"seed": 0}, "card": {}} | more
+    return pretrain(data.instances, str(output), settings, vocab_folder=data.vocabulary, **arguments)
+
+
+def stop_at(data: Data, output: Path, settings: Settings, step: int) -> None:
+    """Train, and be sent SIGTERM behind a step."""
+    said = Said(step, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    with pytest.raises(SystemExit) as stopped:
+        train(data, output, settings, progress=said)
+    assert stopped.value.code == 143
+    assert checkpoint.all_folders(output)[0].name == f"step-{step:06d}"
+
+
+def assert_equal_runs(one: Path, other: Path) -> None:
+    for name in ("model.safetensors", "optimizer.safetensors"):
+        mine, theirs = (load_file(checkpoint.all_folders(run)[0] / name) for run in (one, other))
+        assert mine.keys() == theirs.keys()
+        for key, tensor in mine.items():
+            assert torch.equal(tensor, theirs[key]), key
+    assert logged(one) == logged(other)
+
+
+def logged(run: Path) -> list[dict[str, Any]]:
+    """Log lines without what depends on the clock."""
+    lines = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    measured = ("tokens_per_second", "data_wait", "memory", "mfu")
+    return [{k: v for k, v in line.items() if k not in measured} for line in lines]
+
+
+@pytest.mark.parametrize("kind", ["dynamic", "pairs", "duplicated"])
+@pytest.mark.parametrize("stop", [3, 7])  # primes on both sides of the switch behind step 6
+def test_a_resumed_run_is_bit_equal(make_data: MakeData, small: Settings, tmp_path: Path, kind: str, stop: int) -> None:
+    data = make_data(pairs=kind == "pairs", copies=3 if kind == "duplicated" else 0)
+    train(data, tmp_path / "straight", small)
+    stop_at(data, tmp_path / "stopped", small, stop)
+    train(data, tmp_path / "stopped", small, resume=True)
+    assert_equal_runs(tmp_path / "straight", tmp_path / "stopped")
+
+
+def test_the_same_run_twice_and_from_other_shards_is_bit_equal(
+    make_data: MakeData, small: Settings, tmp_path: Path
+) -> None:
+    train(make_data(files=1, name="one"), tmp_path / "one", small)
+    train(make_data(files=5, name="five"), tmp_path / "five", small)
+    assert_equal_runs(tmp_path / "one", tmp_path / "five")
+
+
+def test_a_killed_process_leaves_a_valid_checkpoint(make_data: MakeData, small: Settings, tmp_path: Path) -> None:
+    data, output = make_data(), tmp_path / "out"
+    code = (
+        "import sys; from corpusforge.trainer.loop import pretrain; from corpusforge.trainer.settings import Settings\n"
+        "settings = Settings(preset='bert-tiny', steps=100000, batch_tokens=320, short_length=24, threads=1,"
+        " tensorboard=False, log_steps=1)\n"
+        "data, output, vocabulary = sys.argv[1:]\n"
+        "pretrain(data, output, settings, vocab_folder=vocabulary, manifest_digest='d', recipe={}, card={})"
+    )
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, data.instances, str(output), data.vocabulary], env=environment
+    )
+    log = output / "log.jsonl"
+    while process.poll() is None and not (log.exists() and log.stat().st_size):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130
+    newest = checkpoint.all_folders(output)[0]
+    assert checkpoint.what_is_wrong(newest) is None
+    assert load_model(output / "model").shape.layers == 2
+    assert not list(output.rglob(".unfinished*"))
+
+
+def test_a_broken_checkpoint_is_skipped(make_data: MakeData, small: Settings, tmp_path: Path) -> None:
+    data = make_data()
+    often = dataclasses.replace(small, checkpoint_steps=2, keep_checkpoints=3)
+    train(data, tmp_path / "straight", often)
+    stop_at(data, tmp_path / "stopped", often, 5)
+    newest = checkpoint.all_folders(tmp_path / "stopped")[0]
+    with (newest / "optimizer.safetensors").open("r+b") as file:
+        file.seek(200)
+        file.write(b"\xff\xff\xff\xff")
+    said = Said()
+    train(data, tmp_path / "stopped", often, resume=True, progress=said)
+    assert any("skipping broken checkpoint step-000005" in line for line in said.lines)
+    assert any("behind step 4" in line for line in said.lines)
+    assert_equal_runs(tmp_path / "straight", tmp_path / "stopped")
+    names = [folder.name for folder in checkpoint.all_folders(tmp_path / "stopped")]
+    assert names == ["step-000010", "step-000008", "step-000006"]
+
+
+def test_no_valid_checkpoint_is_an_error_and_none_at_all_is_a_beginning(
+    make_data: MakeData, small: Settings, tmp_path: Path
+) -> None:
+    data = make_data()
+    train(data, tmp_path / "out", small, resume=True)
+    (tmp_path / "out/checkpoints/step-000010/digests.json").write_text("{")
+    with pytest.raises(errors.TrainingStopped, match="none of its checkpoints is valid"):
+        train(data, tmp_path / "out", small, resume=True)
+
+
+def test_other_data_are_refused(make_data: MakeData, small: Settings, tmp_path: Path) -> None:
+    data = make_data()
+    stop_at(data, tmp_path / "out", small, 3)
+    with pytest.raises(errors.StageMismatch, match="--allow-new-data"):
+        train(data, tmp_path / "out", small, resume=True, manifest_digest="another")
+    with pytest.raises(errors.OutputTaken, match="--resume"):
+        train(data, tmp_path / "out", small)
+    with pytest.raises(errors.StageMismatch, match="bert-mini"):
+        train(data, tmp_path / "out", dataclasses.replace(small, preset="bert-mini"), resume=True)
+    allowed = dataclasses.replace(small, allow_new_data=True)
+    assert train(data, tmp_path / "out", allowed, resume=True, manifest_digest="another")["steps"] == 10
+
+
+def test_a_finished_run_resumed_does_nothing(make_data: MakeData, small: Settings, tmp_path: Path) -> None:
+    data = make_data()
+    first = train(data, tmp_path / "out", small)
+    log = (tmp_path / "out/log.jsonl").read_text()
+    again = train(data, tmp_path / "out", small, resume=True)
+    assert (again["steps"], again["tokens"], again["heldout"]) == (10, first["tokens"], first["heldout"])
+    assert (tmp_path / "out/log.jsonl").read_text() == log
+
+
+def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_batch(
+    make_data: MakeData, small: Settings, tmp_path: Path
+) -> None:
+    wild = dataclasses.replace(small, learning_rate=1e30, warmup_steps=0, log_steps=5)
+    with pytest.raises(errors.TrainingStopped, match="not finite"):
+        train(make_data(), tmp_path / "out", wild)
+    saved = list((tmp_path / "out").glob("bad-step-*.safetensors"))
+    assert len(saved) == 1
+    assert "0.input_ids" in load_file(saved[0])
+    assert not (tmp_path / "out/checkpoints").exists()
+
+
+def test_overfits_one_batch(make_data: MakeData, small: Settings, tmp_path: Path) -> None:
+    data = make_data(count=4, longest=24, copies=1)
+    once = prepare(data.instances, small, vocab_folder=data.vocabulary).corpus.lengths.sum()
+    changes = {"steps": 150, "batch_tokens": int(once), "dropout": 0.0, "log_steps": 10, "warmup_steps": 5}
+    settings = dataclasses.replace(small, **changes, learning_rate=3e-3, evaluate_steps=1000)
+    assert train(data, tmp_path / "out", settings)["loss"] < 0.01
+
+
+@pytest.mark.parametrize("preset", ["roberta-tiny", "bert-tiny"])
+def test_tensorboard_and_families(make_data: MakeData, small: Settings, tmp_path: Path, preset: str) -> None:
+    pytest.importorskip("tensorboard")
+    settings = dataclasses.replace(small, preset=preset, steps=2, tensorboard=True)
+    facts = train(make_data(pairs=True), tmp_path / "out", settings)
+    assert list((tmp_path / "out/tensorboard").iterdir())
+    assert (facts["heldout"]["pair_loss"] is None) == (preset == "roberta-tiny")
+    assert load_model(Path(facts["model"])).shape.positions == (513 if preset == "roberta-tiny" else 512)
+
+
+def test_the_plan_writes_nothing_and_counts(make_data: MakeData, small: Settings, tmp_path: Path) -> None:
+    data = make_data()
+    before = sorted(tmp_path.rglob("*"))
+    found = plan(data.instances, small, vocab_folder=data.vocabulary)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert (found["steps"], found["tokens"], [p["steps"] for p in found["parts"]]) == (10, 3200, [6, 4])
+    facts = train(data, tmp_path / "out", small)
+    assert facts["parameters"] == found["parameters"]
+    assert abs(facts["tokens"] - found["tokens"]) < 48
+
+
+def test_another_vocabulary_is_refused(make_data: MakeData, small: Settings, tmp_path: Path) -> None:
+    data = make_data()
+    write_vocabulary(tmp_path / "other", unused=100)
+    with pytest.raises(errors.StageMismatch, match="vocabulary"):
+        prepare(data.instances, small, vocab_folder=str(tmp_path / "other"))
