@@ -64,7 +64,7 @@ def sentence_words(text: str) -> list[tuple[str, ...]]:
 
 
 @given(corpora(), st.integers(1, 4), st.sampled_from([0, 1, 3]), st.sampled_from([0, 4]), st.booleans(), st.integers())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_equals_the_oracle(
     corpus: dict[str, str], length: int, sentences: int, words: int, fold: bool, seed: int
 ) -> None:
@@ -88,7 +88,7 @@ def test_equals_the_oracle(
 
 
 @given(corpora(), st.integers(), st.integers())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_nothing_depends_on_how_the_corpus_is_cut(corpus: dict[str, str], one: int, other: int) -> None:
     results = []
     for seed in (one, other):
