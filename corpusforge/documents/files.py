@@ -1,0 +1,151 @@
+"""Opening inputs: local paths and fsspec URLs, and what stands in compressed ones.
+
+Comes in: a path. Goes out: a binary file, or its content as decompressed blocks. The one decision: the codec is told by
+the first bytes, never by the name, and a stream that breaks off or fails its checksum raises `Damaged` only after all
+that came before has been handed out. No step holds more than a few megabytes, however hard the data was compressed.
+"""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from corpusforge import errors
+
+READ = 1 << 20
+"""Bytes of a plain file in one read, and the most that one step of decompression yields."""
+
+_PACKED = 1 << 18
+"""Bytes of a compressed file in one read: small, since what stands behind a member is copied."""
+
+_FEED = 1 << 12
+"""Compressed bytes fed at once to zstd, whose API has no bound on output; 4 bytes can stand for 128 KiB (RFC 8878,
+section 3.1.1.2), so a step yields at most 128 MiB."""
+
+MAGIC = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\x00": "xz",
+}
+"""First bytes of each codec (RFC 1952, RFC 8878, bzip2 and xz file formats)."""
+
+
+class Damaged(Exception):
+    """A compressed stream ends early or is not what it claims to be. The message says how."""
+
+
+def is_remote(path: str) -> bool:
+    """Whether a path is a URL for fsspec."""
+    return "://" in path
+
+
+def open_input(path: str) -> BinaryIO:
+    """Open a file or URL for reading.
+
+    Raises `errors.InputMissing` where it has gone, `errors.InputUnreadable` where it may not be read.
+    """
+    try:
+        if is_remote(path):
+            import fsspec  # takes 50 ms to import, and few inputs need it
+
+            return fsspec.open(path, "rb").open()  # type: ignore[no-any-return]
+        return Path(path).open("rb")
+    except FileNotFoundError:
+        raise errors.InputMissing(path, "the file has gone", "put it back, or start the stage anew") from None
+    except OSError as error:
+        raise unreadable(path, error) from None
+
+
+def unreadable(path: str, error: OSError) -> errors.InputUnreadable:
+    """The error for an operating system's refusal."""
+    return errors.InputUnreadable(path, f"cannot be read ({error.strerror or error})", "check its permissions")
+
+
+def codec_of(head: bytes) -> str:
+    """The codec a file's first bytes tell of, or "" for none.
+
+    >>> codec_of(b"\\x1f\\x8b\\x08")
+    'gzip'
+    """
+    return next((codec for magic, codec in MAGIC.items() if head.startswith(magic)), "")
+
+
+def blocks(file: BinaryIO) -> Iterator[bytes]:
+    """The content of a file from where it stands, decompressed where its first bytes say so.
+
+    Raises `Damaged` behind the last good block.
+    """
+    first = file.read(_FEED)
+    codec = codec_of(first)
+    if codec == "":
+        while first:
+            yield first
+            first = file.read(READ)
+    elif codec == "zstd":
+        yield from _zstd(first, file)
+    else:
+        yield from _members(first, file, codec)
+
+
+def _start(codec: str) -> Any:
+    if codec == "gzip":
+        return zlib.decompressobj(31)  # 31: a window of 32 KiB, gzip header and checksum (zlib manual, inflateInit2)
+    return bz2.BZ2Decompressor() if codec == "bzip2" else lzma.LZMADecompressor()
+
+
+def _members(data: bytes, file: BinaryIO, codec: str) -> Iterator[bytes]:
+    """gzip, bzip2 or xz: one member after another; zero bytes between or behind them are padding."""
+    reader = _start(codec)
+    fresh = False
+    while data or (data := file.read(_PACKED)):
+        if fresh:
+            data = data.lstrip(b"\0")
+            if not data:
+                continue
+            reader, fresh = _start(codec), False
+        try:
+            yield from _drain(reader, data)
+        except (zlib.error, OSError, lzma.LZMAError, EOFError) as error:
+            raise Damaged(f"{codec}: {error}") from None
+        fresh, data = reader.eof, reader.unused_data if reader.eof else b""
+    if not fresh:
+        raise Damaged(f"{codec}: the file breaks off inside a compressed member")
+
+
+def _drain(reader: Any, data: bytes) -> Iterator[bytes]:
+    """All output of some input, at most READ bytes at once. zlib keeps its rest outside, the others inside."""
+    outside = hasattr(reader, "unconsumed_tail")
+    while True:
+        out = reader.decompress(data, READ)
+        if out:
+            yield out
+        data = reader.unconsumed_tail if outside else b""
+        more = data or len(out) == READ if outside else not reader.needs_input
+        if reader.eof or not more:
+            return
+
+
+def _zstd(data: bytes, file: BinaryIO) -> Iterator[bytes]:
+    import zstandard
+
+    decompressor = zstandard.ZstdDecompressor(max_window_size=1 << 31)
+    reader, fresh = decompressor.decompressobj(), False
+    while data or (data := file.read(_FEED)):
+        piece, data = data[:_FEED], data[_FEED:]
+        if fresh:
+            reader, fresh = decompressor.decompressobj(), False
+        try:
+            out = reader.decompress(piece)
+        except zstandard.ZstdError as error:
+            raise Damaged(f"zstd: {error}") from None
+        if out:
+            yield out
+        if reader.eof:
+            fresh, data = True, reader.unused_data + data
+    if not fresh:
+        raise Damaged("zstd: the file breaks off inside a compressed frame")
