@@ -10,11 +10,13 @@ import pytest
 from documents_on_disk import documents, write_units
 
 from corpusforge import shards
-from corpusforge.beam import dedupe, vocab
+from corpusforge.beam import dedupe, instances, vocab
 from corpusforge.beam.engine import Engine
 from corpusforge.content import combine
 from corpusforge.progress import Silent
+from corpusforge.recipe import Instances
 from corpusforge.tokens.counts import count_words, select_counts
+from corpusforge.tokens.learn import learn_wordpiece
 from corpusforge.units import ShardUnit
 
 ROWS = documents(90)
@@ -97,3 +99,22 @@ def test_words_are_counted_over_all_units(cuts: list[int], workers: int, tmp_pat
     found, statistics = select_counts(vocab.read_blocks(paths), min_count=1, max_words=10**6)
     assert found.equals(count_words(ROWS.column("text"), True))
     assert statistics["words"] > 5000
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        Instances(format="doc-sentences", length=32, heldout=0.2),
+        Instances(format="segment-pair", length=32, heldout=0.2, masking="duplicated", copies=2),
+    ],
+    ids=lambda section: section.format,
+)
+def test_instances_do_not_depend_on_the_cut(section: Instances, tmp_path: Path) -> None:
+    learned = learn_wordpiece(count_words(ROWS.column("text")), 512, unused=16)
+    seen = []
+    for name, cuts, workers in (("whole", [], 1), ("cut", [1, 50, 0], 2)):
+        units, out = write_units(tmp_path / name, ROWS, cuts), tmp_path / name / "out"
+        instances.run(Engine(workers), section, 7, learned, units, str(out), Silent())
+        seen.append((content(out, "train"), content(out, "heldout")))
+    assert seen[0] == seen[1]
+    assert seen[0][0][1] > seen[0][1][1] > 0

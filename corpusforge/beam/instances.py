@@ -1,0 +1,127 @@
+"""The stage `build-instances` as graphs: encode, gather donors where the format needs them, build.
+
+    document shards -> EncodeWork -> token ids of each shard, in a folder of their own
+    token ids -> packed candidates -> CombineGlobally -> donors/            (segment-pair only)
+    token ids + donors -> BuildWork -> train/, heldout/
+
+What is combined are 16 bytes a document, cut to the donor budget at every step; token ids are never shuffled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from corpusforge import shards
+from corpusforge.beam.engine import Engine, listed, run_map
+from corpusforge.beam.sdk import as_itself, beam
+from corpusforge.instances.build import PAIR_FORMATS
+from corpusforge.progress import Progress
+from corpusforge.units import ShardUnit, UnitResult
+from corpusforge.work.instances import (
+    BuildWork,
+    DonorSettings,
+    EncodeWork,
+    donor_candidates,
+    merge_candidates,
+    settings_of,
+    token_units,
+    write_donors,
+)
+
+if TYPE_CHECKING:
+    from corpusforge.tokens.vocab import Vocab
+
+SCRATCH = "scratch"
+"""Folder below the output for token ids and donors; removed when the stage is through."""
+
+
+class Section(Protocol):
+    """What `run` needs to know besides what `work.instances.settings_of` reads; the recipe's section has it."""
+
+    format: str
+    masking: str
+    copies: int
+    heldout: float
+    donor_megabytes: int
+
+
+def run(
+    engine: Engine,
+    section: Section,
+    seed: int,
+    vocab: Vocab,
+    units: Sequence[ShardUnit],
+    output: str,
+    progress: Progress,
+) -> list[UnitResult]:
+    """Write ``train/`` and ``heldout/`` for every document shard."""
+    scratch = shards.join(output, SCRATCH)
+    sizes = [unit.bytes for unit in units]
+    encoding = EncodeWork(scratch, vocab)
+    run_map(engine, encoding, units, sizes, label="encode", folder=scratch, progress=progress)
+    donors = ""
+    if section.format in PAIR_FORMATS:
+        settings = DonorSettings(seed, section.heldout, section.donor_megabytes << 20)
+        donors = gather_donors(engine, scratch, vocab.size, settings, progress)
+    copies = section.copies if section.masking == "duplicated" else 1
+    building = BuildWork(output, settings_of(vocab, section, seed), copies, section.heldout, donors)
+    encoded = token_units(scratch)
+    results = run_map(
+        engine, building, encoded, [u.bytes for u in encoded], label="build", folder=output, progress=progress
+    )
+    shards.remove(scratch)
+    return results
+
+
+def gather_donors(engine: Engine, scratch: str, vocab_size: int, settings: DonorSettings, progress: Progress) -> str:
+    """Write the tables random segments are drawn from; returns their folder."""
+    paths = [unit.path for unit in token_units(scratch)]
+
+    def build(pipeline: Any) -> None:
+        _ = (
+            listed(pipeline, engine, scratch, paths)
+            | "Candidates" >> beam.ParDo(_Candidates(settings))
+            | "Smallest" >> beam.CombineGlobally(MergeCandidates(settings))
+            | "WriteDonors" >> beam.ParDo(_WriteDonors(scratch, vocab_size, settings))
+        )
+
+    progress.start("donors", 0, "documents")
+    try:
+        engine.run(build)
+    finally:
+        progress.finish()
+    return shards.join(scratch, "donors")
+
+
+class MergeCandidates:
+    """Candidates of many parts as those of one; Beam calls it with a few at a time, in any order, or with none."""
+
+    def __init__(self, settings: DonorSettings) -> None:
+        self.settings = settings
+
+    def __call__(self, blocks: Iterable[dict[str, bytes]]) -> dict[str, bytes]:
+        return merge_candidates(blocks, self.settings)
+
+
+class _Candidates(beam.DoFn):  # type: ignore[misc, name-defined]
+    """Path of a TOKENS shard -> its packed candidates by part."""
+
+    def __init__(self, settings: DonorSettings) -> None:
+        self.settings = settings
+
+    def process(self, path: str) -> Iterator[dict[str, bytes]]:
+        with as_itself():
+            yield donor_candidates(path, self.settings)
+
+
+class _WriteDonors(beam.DoFn):  # type: ignore[misc, name-defined]
+    """The candidates of the corpus -> its donors, on the shared folder."""
+
+    def __init__(self, scratch: str, vocab_size: int, settings: DonorSettings) -> None:
+        self.scratch, self.vocab_size, self.settings = scratch, vocab_size, settings
+
+    def process(self, merged: dict[str, bytes]) -> None:
+        with as_itself():
+            paths = [unit.path for unit in token_units(self.scratch)]
+            write_donors(self.scratch, paths, self.vocab_size, self.settings, [merged])
