@@ -75,7 +75,7 @@ def _column_hashes(column: pa.Array) -> U64:
         kind = column.type
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         hashes = _slice_hashes(_bytes_of(column.buffers()[2]), _offsets(column), 1)
-    elif pa.types.is_list(kind):
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
         values = column.values
         width = values.type.bit_width // 8
         data = _bytes_of(values.buffers()[1])[values.offset * width :]
@@ -96,7 +96,8 @@ def _offsets(column: pa.Array) -> list[int]:
     buffer = column.buffers()[1]
     if buffer is None:
         return [0] * (len(column) + 1)
-    found = np.frombuffer(buffer, np.int32, len(column) + 1, column.offset * 4)
+    width = np.dtype(np.int64 if pa.types.is_large_list(column.type) else np.int32)
+    found = np.frombuffer(buffer, width, len(column) + 1, column.offset * width.itemsize)
     return found.tolist()  # type: ignore[no-any-return]
 
 

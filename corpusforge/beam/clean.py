@@ -1,15 +1,24 @@
-"""The stage `clean` as a graph: one map over the units of the input; text never passes between steps."""
+"""Cleaning on Beam: the stage `clean`, and the transform for anyone's pipeline.
+
+The stage is one map over the units of the input: reading, cleaning and writing are fused and text never passes between
+steps. `CleanDocuments` is the same cleaner over batches that some other step made.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
-from corpusforge.beam.engine import Engine, run_map
+import pyarrow as pa
+
+from corpusforge.beam.engine import Engine, count, run_map
+from corpusforge.beam.io import REJECTS, in_batches
+from corpusforge.beam.sdk import as_itself, beam
 from corpusforge.progress import Progress
 from corpusforge.units import UnitResult
 
 if TYPE_CHECKING:
+    from corpusforge.clean.apply import Cleaner
     from corpusforge.documents.plan import Unit
     from corpusforge.work.clean import CleanWork
 
@@ -19,3 +28,38 @@ def run(
 ) -> list[UnitResult]:
     """Clean every unit into ``folder``; ``sizes`` are the units' input bytes."""
     return run_map(engine, work, units, sizes, label="clean", folder=folder, progress=progress)
+
+
+class CleanDocuments(beam.PTransform):  # type: ignore[misc, name-defined]
+    """DOCUMENTS batches to those that stay; what was dropped, with its reasons, is the output ``rejects``.
+
+    ``cleaner``: a `clean.apply.Cleaner`. Its `check` is called here, so that a missing word list stops the program that
+    builds the graph and not a worker an hour later.
+
+        kept, rejects = documents | CleanDocuments(cleaner)
+    """
+
+    def __init__(self, cleaner: Cleaner) -> None:
+        super().__init__()
+        cleaner.check()
+        self.cleaner = cleaner
+
+    def expand(self, documents: Any) -> Any:
+        cleaning = beam.ParDo(_Clean(self.cleaner)).with_outputs(REJECTS, main="documents")
+        return in_batches(documents | "Clean" >> cleaning)
+
+
+class _Clean(beam.DoFn):  # type: ignore[misc, name-defined]
+    """A batch -> what stays of it, and its rejects."""
+
+    def __init__(self, cleaner: Cleaner) -> None:
+        self.cleaner = cleaner
+
+    def process(self, documents: pa.RecordBatch) -> Iterator[Any]:
+        with as_itself():
+            cleaned = self.cleaner.clean(documents)
+        count(cleaned.tallies)
+        if cleaned.documents.num_rows:
+            yield cleaned.documents
+        if cleaned.rejects.num_rows:
+            yield beam.pvalue.TaggedOutput(REJECTS, cleaned.rejects)

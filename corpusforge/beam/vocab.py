@@ -1,4 +1,4 @@
-"""The counting half of the stage `train-vocab` as graphs.
+"""Counting words on Beam: the first half of the stage `train-vocab`, and the transform for anyone's pipeline.
 
     document shards -> CountWork -> word counts of each shard
     counts -> (partition, packed counts) -> CombinePerKey(merge) -> words/part-PPPPP.arrow
@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from corpusforge import shards
 from corpusforge.beam.engine import Engine, listed, run_map
 from corpusforge.beam.sdk import as_itself, beam
 from corpusforge.progress import Progress
-from corpusforge.tokens.counts import merge_counts
+from corpusforge.tokens.counts import count_words, merge_counts, pack_counts, read_counts
 from corpusforge.units import ShardUnit
 from corpusforge.work.vocab import CountWork, partition_blocks
 
@@ -77,3 +79,41 @@ class _WriteWords(beam.DoFn):  # type: ignore[misc, name-defined]
     def process(self, group: tuple[int, bytes]) -> None:
         partition, block = group
         shards.write_bytes(shards.join(self.folder, f"part-{partition:05d}.arrow"), block)
+
+
+class CountWords(beam.PTransform):  # type: ignore[misc, name-defined]
+    """DOCUMENTS batches to COUNTS batches (word, count): one a partition of the words, each word in one of them.
+
+    What travels are the packed counts of a batch, never words one by one.
+
+        counts = documents | CountWords(lowercase=True)
+    """
+
+    def __init__(self, lowercase: bool = True) -> None:
+        super().__init__()
+        self.lowercase = lowercase
+
+    def expand(self, documents: Any) -> Any:
+        return (
+            documents
+            | "Count" >> beam.ParDo(_CountBatch(self.lowercase))
+            | "Merge" >> beam.CombinePerKey(merge_blocks)
+            | "Unpack" >> beam.ParDo(_Unpack()).with_output_types(pa.RecordBatch)
+        )
+
+
+class _CountBatch(beam.DoFn):  # type: ignore[misc, name-defined]
+    """A batch -> (partition, packed counts)."""
+
+    def __init__(self, lowercase: bool) -> None:
+        self.lowercase = lowercase
+
+    def process(self, documents: pa.RecordBatch) -> Iterator[tuple[int, bytes]]:
+        yield from pack_counts(count_words(documents.column("text"), self.lowercase), PARTITIONS)
+
+
+class _Unpack(beam.DoFn):  # type: ignore[misc, name-defined]
+    """(partition, packed counts) -> COUNTS batches."""
+
+    def process(self, group: tuple[int, bytes]) -> Iterator[pa.RecordBatch]:
+        yield from read_counts(group[1]).combine_chunks().to_batches()

@@ -1,0 +1,265 @@
+"""Batches in and out of a Beam pipeline: RecordBatches as elements, raw input, shards, manifests.
+
+`ReadDocuments` and `ReadShards` give RecordBatches of a few MB; `WriteShards` and `WriteManifest` take them, and what
+they leave is the folder of a finished stage, which every command reads. A shard is named by the content of its rows: a
+bundle that a runner does again writes the same name, and one that it cuts differently leaves a file that no manifest
+lists. So the manifest, written once from the shards that counted, is the truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.ipc
+
+from corpusforge import errors, shards
+from corpusforge.beam.engine import count
+from corpusforge.beam.sdk import as_itself, beam
+from corpusforge.content import ContentDigest, combine
+from corpusforge.shards import Manifest, Shard, ShardWriter
+
+if TYPE_CHECKING:
+    from corpusforge.documents.plan import Unit
+    from corpusforge.documents.read import ReadOptions
+
+REJECTS = "rejects"
+"""Tag of the second output of `ReadDocuments` and `CleanDocuments`."""
+
+SHARD_BYTES = 64 << 20
+"""Bytes of Arrow data in memory that make one shard."""
+
+
+class RecordBatchCoder(beam.coders.Coder):  # type: ignore[misc, name-defined]
+    """RecordBatches between workers: an Arrow IPC stream, which drops what a slice does not show."""
+
+    def encode(self, batch: pa.RecordBatch) -> bytes:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+    def decode(self, encoded: bytes) -> pa.RecordBatch:
+        with pa.ipc.open_stream(encoded) as reader:
+            return reader.read_next_batch()
+
+    def is_deterministic(self) -> bool:
+        return True
+
+    def to_type_hint(self) -> type:
+        return pa.RecordBatch  # type: ignore[no-any-return]
+
+
+beam.coders.registry.register_coder(pa.RecordBatch, RecordBatchCoder)
+
+
+def in_batches(outputs: Any) -> Any:
+    """Mark all outputs of a step as RecordBatches, so that they travel by the coder above."""
+    for collection in outputs:
+        collection.element_type = pa.RecordBatch
+    return outputs
+
+
+class ReadDocuments(beam.PTransform):  # type: ignore[misc, name-defined]
+    """Raw pages to DOCUMENTS RecordBatches; the records that could not be read are the output ``rejects``.
+
+    ``paths``: files, folders, globs or URLs, listed on a worker (a graph holds no list of files).
+
+        documents, rejects = pipeline | ReadDocuments(["crawl/*.warc.gz"])
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        options: ReadOptions | None = None,
+        *,
+        format: str = "auto",
+        unit_bytes: int = 64 << 20,
+        batch_bytes: int = 4 << 20,
+    ) -> None:
+        super().__init__()
+        self.paths, self.options, self.format = tuple(paths), options, format
+        self.unit_bytes, self.batch_bytes = unit_bytes, batch_bytes
+
+    def expand(self, pipeline: Any) -> Any:
+        reading = beam.ParDo(_Read(self.options, self.batch_bytes)).with_outputs(REJECTS, main="documents")
+        return in_batches(
+            pipeline
+            | "Paths" >> beam.Create([self.paths], reshuffle=False)
+            | "Plan" >> beam.ParDo(_Plan(self.format, self.unit_bytes))
+            | "Spread" >> beam.Reshuffle()
+            | "Read" >> reading
+        )
+
+
+class _Plan(beam.DoFn):  # type: ignore[misc, name-defined]
+    """Paths -> units, small and picklable."""
+
+    def __init__(self, format: str, unit_bytes: int) -> None:
+        self.format, self.unit_bytes = format, unit_bytes
+
+    def process(self, paths: tuple[str, ...]) -> Iterator[Unit]:
+        from corpusforge.documents.plan import plan_units
+
+        with as_itself():
+            yield from plan_units(list(paths), format=self.format, unit_bytes=self.unit_bytes)
+
+
+class _Read(beam.DoFn):  # type: ignore[misc, name-defined]
+    """A unit -> batches of its documents, and of its rejects."""
+
+    def __init__(self, options: ReadOptions | None, batch_bytes: int) -> None:
+        self.options, self.batch_bytes = options, batch_bytes
+
+    def process(self, unit: Unit) -> Iterator[Any]:
+        from corpusforge.documents.read import ReadOptions, read_unit
+        from corpusforge.work.clean import tally_rejects
+
+        with as_itself():
+            for raw in read_unit(unit, self.options or ReadOptions(), batch_bytes=self.batch_bytes):
+                if raw.documents.num_rows:
+                    yield raw.documents
+                if raw.rejects.num_rows:
+                    count(tally_rejects(raw.rejects))
+                    yield beam.pvalue.TaggedOutput(REJECTS, raw.rejects)
+
+
+class ReadShards(beam.PTransform):  # type: ignore[misc, name-defined]
+    """A table of a finished stage, as RecordBatches of at most ``batch_bytes`` in memory.
+
+    documents = pipeline | ReadShards("corpus/clean", "documents")
+    """
+
+    def __init__(self, folder: str, table: str, *, batch_bytes: int = 4 << 20) -> None:
+        super().__init__()
+        self.folder, self.table, self.batch_bytes = folder, table, batch_bytes
+
+    def expand(self, pipeline: Any) -> Any:
+        return (
+            pipeline
+            | "Folder" >> beam.Create([self.folder], reshuffle=False)
+            | "List" >> beam.ParDo(_ListShards(self.table))
+            | "Spread" >> beam.Reshuffle()
+            | "Read" >> beam.ParDo(_ReadShard(self.batch_bytes)).with_output_types(pa.RecordBatch)
+        )
+
+
+class _ListShards(beam.DoFn):  # type: ignore[misc, name-defined]
+    """Folder of a finished stage -> paths of a table's shards."""
+
+    def __init__(self, table: str) -> None:
+        self.table = table
+
+    def process(self, folder: str) -> Iterator[str]:
+        with as_itself():
+            manifest = Manifest.load(folder)
+            if self.table not in manifest.shards:
+                mend = f"its tables: {', '.join(sorted(manifest.shards))}"
+                raise errors.StageMismatch(folder, f"has no table '{self.table}'", mend)
+            yield from manifest.paths(folder, self.table)
+
+
+class _ReadShard(beam.DoFn):  # type: ignore[misc, name-defined]
+    """Path of a shard -> its rows in batches of bounded size."""
+
+    def __init__(self, batch_bytes: int) -> None:
+        self.batch_bytes = batch_bytes
+
+    def process(self, path: str) -> Iterator[pa.RecordBatch]:
+        with as_itself():
+            for batch in shards.read_shard(path):
+                rows = max(1, batch.num_rows * self.batch_bytes // max(1, batch.nbytes))
+                yield from (batch.slice(first, rows) for first in range(0, batch.num_rows, rows))
+
+
+class WriteShards(beam.PTransform):  # type: ignore[misc, name-defined]
+    """RecordBatches to ``<folder>/<table>/part-<content>.parquet`` (or ``.arrow``); gives (table, Shard) rows.
+
+    written = documents | WriteShards("corpus/clean", "documents")
+    """
+
+    def __init__(self, folder: str, table: str, *, kind: str = "parquet", shard_bytes: int = SHARD_BYTES) -> None:
+        super().__init__()
+        self.folder, self.table, self.kind, self.shard_bytes = folder, table, kind, shard_bytes
+
+    def expand(self, batches: Any) -> Any:
+        writing = _WriteShards(self.folder, self.table, self.kind, self.shard_bytes)
+        return batches | "Write" >> beam.ParDo(writing)
+
+
+class _WriteShards(beam.DoFn):  # type: ignore[misc, name-defined]
+    """Gathers the batches of a bundle to shards."""
+
+    def __init__(self, folder: str, table: str, kind: str, shard_bytes: int) -> None:
+        self.folder, self.table, self.kind, self.shard_bytes = folder, table, kind, shard_bytes
+
+    def start_bundle(self) -> None:
+        self._waiting: list[pa.RecordBatch] = []
+        self._size = 0
+
+    def process(self, batch: pa.RecordBatch) -> Iterator[tuple[str, Shard]]:
+        if batch.num_rows:
+            self._waiting.append(batch)
+            self._size += batch.nbytes
+        if self._size >= self.shard_bytes:
+            yield self.table, self._write()
+
+    def finish_bundle(self) -> Iterator[Any]:
+        from apache_beam.transforms.window import GlobalWindows
+
+        if self._waiting:
+            yield GlobalWindows.windowed_value((self.table, self._write()))
+
+    def _write(self) -> Shard:
+        content = ContentDigest()
+        for batch in self._waiting:
+            content.add(batch)
+        name = f"{self.table}/part-{content.hex()}{shards.SUFFIX[self.kind]}"
+        writer = ShardWriter(self.folder, name, self._waiting[0].schema, self.kind)
+        for batch in self._waiting:
+            writer.write(batch)
+        self.start_bundle()
+        return writer.finish()
+
+
+class WriteManifest(beam.PTransform):  # type: ignore[misc, name-defined]
+    """(table, Shard) rows of all `WriteShards` of a folder to its ``manifest.json``, which makes the stage finished.
+
+    ``tables``: named in the manifest also where nothing was written to them.
+
+        (written, dropped) | beam.Flatten() | WriteManifest("corpus/clean", "clean", ("documents", "rejects"))
+    """
+
+    def __init__(self, folder: str, stage: str, tables: Sequence[str]) -> None:
+        super().__init__()
+        self.folder, self.stage, self.tables = folder, stage, tuple(tables)
+
+    def expand(self, written: Any) -> Any:
+        return (
+            written
+            | "Gather" >> beam.CombineGlobally(beam.combiners.ToListCombineFn())
+            | "Write" >> beam.Map(_write_manifest, self.folder, self.stage, self.tables)
+        )
+
+
+def _write_manifest(written: Iterable[tuple[str, Shard]], folder: str, stage: str, tables: Sequence[str]) -> str:
+    found: dict[str, list[Shard]] = {table: [] for table in tables}
+    for table, shard in sorted(written, key=lambda row: row[1].name):
+        found.setdefault(table, []).append(shard)
+    content = {table: combine(shard.content for shard in many) for table, many in found.items()}
+    manifest = Manifest(
+        stage=stage,
+        digest=combine(content.values()),  # of what it holds: a pipeline of one's own has no recipe to name it by
+        content=content,
+        rows={table: sum(shard.rows for shard in many) for table, many in found.items()},
+        bytes={table: sum(shard.bytes for shard in many) for table, many in found.items()},
+        shards=found,
+        tallies={},
+        statistics={},
+        recipe={},
+        upstream={},
+        versions={"apache-beam": beam.__version__},
+    )
+    manifest.save(folder)
+    return shards.join(folder, shards.MANIFEST)
