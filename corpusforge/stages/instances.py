@@ -94,9 +94,7 @@ def build_instances(made: Recipe, upstream: str, vocab_folder: str, output: str,
     with stage.timed(output, "build-instances", execution) as measured:
         for name, data in vocab.save_files().items():
             shards.write_bytes(shards.join(output, f"vocab/{name}"), data)
-        beam_instances.run(
-            engine_of(execution), made.instances, made.seed, vocab, units, output, execution.progress
-        )
+        beam_instances.run(engine_of(execution), made.instances, made.seed, vocab, units, output, execution.progress)
     stage.check_units(output, len(units), output)
     result = stage.manifest_of(output, "build-instances", digest, section, above)
     result.save(output)

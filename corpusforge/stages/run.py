@@ -59,5 +59,3 @@ def _report(output: str) -> str:
     from corpusforge.report import html
 
     return html.write_report(output, shards.join(output, "report.html"))
-
-

@@ -94,7 +94,12 @@ def show_run(outcomes: Sequence[tuple[str, Outcome]], report: str | None) -> Non
         rows = [[s.label, number(s.documents), f"{s.text_bytes / 1e6:,.2f} MB"] for s in steps]
         terminal.show(terminal.table("Funnel", ["stage", "documents", "text"], rows))
     times = [
-        [name, "already done" if o.skipped else terminal.duration(o.seconds), f"{o.peak_rss / 2**20:,.0f} MiB", o.folder]
+        [
+            name,
+            "already done" if o.skipped else terminal.duration(o.seconds),
+            f"{o.peak_rss / 2**20:,.0f} MiB",
+            o.folder,
+        ]
         for name, o in outcomes
     ]
     terminal.show(terminal.table("Stages", ["stage", "time", "peak memory", "folder"], times))

@@ -1,0 +1,153 @@
+"""The end of the line: instances to a checkpoint, a checkpoint to figures."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from corpusforge import errors, recipe, shards
+from corpusforge.recipe import Recipe
+from corpusforge.shards import Manifest
+from corpusforge.stages import stage
+from corpusforge.stages.stage import Execution, Outcome
+
+
+def _data(data: str) -> tuple[Manifest, str]:
+    """The manifest of finished instances and the digest of what they say."""
+    manifest = Manifest.load(data)
+    if manifest.stage != "build-instances":
+        raise errors.StageMismatch(data, f"holds the output of {manifest.stage}", "name a build-instances folder")
+    return manifest, stage.digest_of(manifest.content)
+
+
+def _settings(made: Recipe, manifest: Manifest) -> Any:
+    """The trainer's settings: [pretrain] of this recipe, masks as the instances were built with."""
+    from corpusforge.trainer.settings import from_sections
+
+    return from_sections(recipe.as_dict(made.pretrain), manifest.recipe["instances"], made.seed)
+
+
+def plan(made: Recipe, data: str) -> dict[str, Any]:
+    """What a training run would cost; trains nothing."""
+    from corpusforge.trainer.plan import plan as trainer_plan
+
+    manifest, _ = _data(data)
+    return trainer_plan(data, _settings(made, manifest), vocab_folder=shards.join(data, "vocab"))
+
+
+def pretrain(made: Recipe, data: str, output: str, execution: Execution, *, resume: bool) -> Outcome:
+    """Train an encoder: ``model/``, ``checkpoints/``, ``log.jsonl``."""
+    manifest, fingerprint = _data(data)
+    section = {"pretrain": recipe.as_dict(made.pretrain), "seed": made.seed}
+    for how in ("checkpoint_steps", "keep_checkpoints", "evaluate_steps", "log_steps", "tensorboard", "device"):
+        section["pretrain"].pop(how)
+    allow_new_data = section["pretrain"].pop("allow_new_data")
+    above = {"instances": fingerprint}
+    held = _held_data(output)
+    if allow_new_data and held:
+        above = {"instances": held}  # the folder stays the one it was; the checkpoint knows what it saw
+    digest = stage.claim(output, "pretrain", section, above, execution)
+    done = stage.finished(output, digest)
+    if done and not allow_new_data:
+        return Outcome(output, done, skipped=True)
+    from corpusforge.trainer import loop
+
+    with stage.timed(output, "pretrain", execution) as measured:
+        facts = loop.pretrain(
+            data,
+            output,
+            _settings(made, manifest),
+            vocab_folder=shards.join(data, "vocab"),
+            manifest_digest=fingerprint,
+            recipe=recipe.as_dict(made),
+            card=_card(made, data, manifest),
+            progress=execution.progress,
+            resume=resume,
+        )
+    statistics = {k: v for k, v in _flat(facts).items() if isinstance(v, int | float) and k != "seconds"}
+    result = stage.manifest_of(output, "pretrain", digest, section, above, statistics=statistics)
+    weights = shards.file_digest(shards.join(output, "model/model.safetensors"))
+    result = dataclasses.replace(result, content={"model": weights})
+    result.save(output)
+    return Outcome(output, result, False, measured["seconds"], int(measured["peak_rss"]))
+
+
+def _held_data(output: str) -> str | None:
+    path = shards.join(output, stage.RUN)
+    if not shards.exists(path):
+        return None
+    held = shards.read_json(path).get("upstream", {}).get("instances")
+    return str(held) if held else None
+
+
+def _flat(facts: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in facts.items():
+        flat |= _flat(value, f"{prefix}{key}_") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return flat
+
+
+def _card(made: Recipe, data: str, manifest: Manifest) -> dict[str, Any]:
+    """What the model card says of the corpus: tallies of the stages beside the instances, where they are known."""
+    tallies = {}
+    for name in ("clean", "dedupe"):
+        folder = str(Path(data).parent / name)
+        if shards.exists(shards.join(folder, shards.MANIFEST)):
+            tallies[name] = Manifest.load(folder).tallies
+    return {"name": made.name, "tallies": tallies, "recipe": recipe.as_dict(made), "rows": manifest.rows}
+
+
+def evaluate(made: Recipe, checkpoint: str, data: str | None, output: str | None, execution: Execution) -> Outcome:
+    """Test a checkpoint: ``evaluation.json`` with one part a task."""
+    model = _model_folder(checkpoint)
+    target = output or str(Path(checkpoint).parent / f"{Path(checkpoint).name}-evaluation")
+    settings = made.evaluate
+    if "mlm" in settings.tasks and not data:
+        raise errors.InputMissing("--data", "the task mlm needs instances with a held-out part", "name their folder")
+    section = {"evaluate": recipe.as_dict(settings), "seed": made.seed}
+    section["evaluate"].pop("batch_tokens")
+    blimp = section["evaluate"].pop("blimp_data")
+    above = {"model": shards.file_digest(shards.join(model, "model.safetensors"))}
+    if data:
+        above["instances"] = _data(data)[1]
+    if "blimp" in settings.tasks:
+        above["blimp"] = _blimp_fingerprint(blimp)
+    digest = stage.claim(target, "evaluate", section, above, execution)
+    done = stage.finished(target, digest)
+    if done:
+        return Outcome(target, done, skipped=True)
+    from corpusforge.evaluate.run import evaluate as run_tasks
+
+    with stage.timed(target, "evaluate", execution) as measured:
+        found = run_tasks(
+            model,
+            settings.tasks,
+            data_folder=data,
+            blimp_data=settings.blimp_data,
+            blimp_pairs=settings.blimp_pairs,
+            batch_tokens=settings.batch_tokens,
+            progress=execution.progress,
+        )
+        shards.write_json(shards.join(target, "evaluation.json"), found)
+    numbers = {k: v for k, v in _flat(found).items() if isinstance(v, int | float) and not isinstance(v, bool)}
+    result = stage.manifest_of(target, "evaluate", digest, section, above, statistics=numbers)
+    result = dataclasses.replace(result, content={"evaluation": stage.digest_of(found)})
+    result.save(target)
+    return Outcome(target, result, False, measured["seconds"], int(measured["peak_rss"]))
+
+
+def _model_folder(checkpoint: str) -> str:
+    """The Hugging Face directory meant by a pretrain folder, one of its checkpoints, or itself."""
+    for folder in (checkpoint, shards.join(checkpoint, "model")):
+        if shards.exists(shards.join(folder, "model.safetensors")):
+            return folder
+    raise errors.InputMissing(checkpoint, "no model.safetensors in it or its model/", "name a pretrain folder")
+
+
+def _blimp_fingerprint(path: str) -> str:
+    if not path or not Path(path).exists():
+        what = "no BLiMP data is named" if not path else f"no such file or folder: {path}"
+        raise errors.InputMissing("evaluate.blimp_data", what, "name its folder of .jsonl or its .tar.gz")
+    files = sorted(Path(path).rglob("*.jsonl")) if Path(path).is_dir() else [Path(path)]
+    return stage.fingerprint([(str(f), f.name) for f in files])
