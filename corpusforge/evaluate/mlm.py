@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 
 from corpusforge import errors
-from corpusforge.instances.masking import Masker, Specials
+from corpusforge.instances.masking import Masker, MaskSettings, Specials
 from corpusforge.trainer.corpus import Corpus, Ints, flat_positions
 from corpusforge.trainer.heldout import frozen_batches, measure
 from corpusforge.trainer.model import Encoder
@@ -29,7 +29,6 @@ def heldout_loss(
     heldout: Corpus,
     train: Corpus | None,
     specials: Specials,
-    masker: Masker,
     *,
     batch_tokens: int,
     device: torch.device,
@@ -44,10 +43,9 @@ def heldout_loss(
     if heldout.longest > room:
         what = f"held-out instances have {heldout.longest} tokens, and the model {room} positions"
         raise errors.StageMismatch("heldout", what, "evaluate on the instances the model was trained for")
-    has_segments = model.shape.segments > 1
-    batches = list(
-        frozen_batches(heldout, masker, heldout.longest, batch_tokens, model.shape.padding_id, segments=has_segments)
-    )
+    masker = Masker(specials, MaskSettings(), 0)  # for held-out instances without masks stored with them
+    segments, padding_id = model.shape.segments > 1, model.shape.padding_id
+    batches = list(frozen_batches(heldout, masker, heldout.longest, batch_tokens, padding_id, segments=segments))
     found = measure(model, iter(batches), device, dtype)
     if found is None:
         raise errors.TrainingStopped("heldout", "no masked position is held out", "raise instances.heldout")

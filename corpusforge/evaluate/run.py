@@ -7,7 +7,6 @@ run's own folder, which stands for its ``model/``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,28 +15,12 @@ import torch
 from corpusforge import errors, shards
 from corpusforge.evaluate.blimp import blimp, read_pairs
 from corpusforge.evaluate.mlm import heldout_loss
-from corpusforge.instances.masking import Masker, MaskSettings
 from corpusforge.progress import Progress, Silent
-from corpusforge.trainer.corpus import open_corpus
+from corpusforge.trainer.corpus import Corpus, open_corpus
 from corpusforge.trainer.export import load_model
-from corpusforge.trainer.model import Encoder
 from corpusforge.trainer.prepare import choose_device, choose_dtype, load_specials
 
 TASKS = ("mlm", "blimp")
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to evaluate; fields named as in the recipe's [evaluate] mean what they mean there."""
-
-    blimp_data: str = ""
-    blimp_pairs: int = 100
-    batch_tokens: int = 16_384
-    device: str = "auto"
-    precision: str = "fp32"  # bf16 is faster on a GPU and moves pseudo-log-likelihoods
-    threads: int = 0
-    seed: int = 0  # of the masks, where the held-out instances have none stored
-    masking: MaskSettings = field(default_factory=MaskSettings)
 
 
 def find_model(path: str) -> Path:
@@ -55,71 +38,61 @@ def find_model(path: str) -> Path:
 def evaluate(
     checkpoint: str,
     tasks: Sequence[str],
-    settings: Settings,
     *,
-    heldout_paths: Sequence[str] = (),
-    train_paths: Sequence[str] = (),
-    output: str = "",
+    data_folder: str | None = None,
+    blimp_data: str = "",
+    blimp_pairs: int = 100,
+    batch_tokens: int = 16_384,
+    device: str = "auto",
+    precision: str = "fp32",
+    threads: int = 0,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Run ``tasks`` and return ``{"checkpoint", "tasks": {task: figures}}``; written to ``output`` (JSON) if named.
+    """Run ``tasks`` and return ``{"checkpoint", "tasks": {task: figures}}``.
 
-    ``heldout_paths`` and ``train_paths`` are INSTANCES shards (mlm). Raises `errors.RecipeInvalid` for an unknown
-    task, and what the tasks raise.
+    ``data_folder``: of build-instances (mlm); ``blimp_pairs``: of each paradigm, 0 for all; ``precision``: bf16 is
+    faster on a GPU and moves scores in the third digit. Raises `errors.RecipeInvalid` for an unknown task, and what
+    the tasks raise.
     """
     unknown = [task for task in tasks if task not in TASKS]
     if unknown or not tasks:
         what = f"unknown task '{unknown[0]}'" if unknown else "no task"
         raise errors.RecipeInvalid("evaluate.tasks", what, f"tasks: {', '.join(TASKS)}")
-    if settings.threads:
-        torch.set_num_threads(settings.threads)
-    shown, folder = progress or Silent(), find_model(checkpoint)
-    pairs = read_pairs(settings.blimp_data, settings.blimp_pairs) if "blimp" in tasks else []
-    device = choose_device(settings.device)
-    dtype = choose_dtype(settings.precision, device)
-    model = load_model(folder).to(device)
-    found: dict[str, Any] = {}
-    for task in dict.fromkeys(tasks):
-        if task == "mlm":
-            found[task] = _mlm(model, folder, settings, heldout_paths, train_paths, device, dtype)
-        else:
-            mask_id = load_specials(str(folder)).mask
-            budget = settings.batch_tokens
-            found[task] = blimp(
-                model, folder, mask_id, pairs, batch_tokens=budget, device=device, dtype=dtype, progress=shown
-            )
-    result = {"checkpoint": str(folder), "tasks": found}
-    if output:
-        shards.write_json(output, result)
-    return result
-
-
-def _mlm(
-    model: Encoder,
-    folder: Path,
-    settings: Settings,
-    heldout_paths: Sequence[str],
-    train_paths: Sequence[str],
-    device: torch.device,
-    dtype: torch.dtype | None,
-) -> dict[str, Any]:
-    if not heldout_paths:
-        mend = "build instances with instances.heldout above 0"
-        raise errors.InputMissing("heldout", "no held-out instances to take the MLM loss on", mend)
+    if threads:
+        torch.set_num_threads(threads)
+    folder, place = find_model(checkpoint), choose_device(device)
+    dtype = choose_dtype(precision, place)
+    pairs = read_pairs(blimp_data, blimp_pairs) if "blimp" in tasks else []
+    model = load_model(folder).to(place)
     specials = load_specials(str(folder))
     if specials.size != model.shape.vocabulary:
         what = f"its tokenizer has {specials.size} entries, its model {model.shape.vocabulary}"
         raise errors.StageMismatch(str(folder), what, "name a checkpoint that pretrain wrote")
-    return heldout_loss(
-        model,
-        open_corpus(heldout_paths),
-        open_corpus(train_paths) if train_paths else None,
-        specials,
-        Masker(specials, settings.masking, settings.seed),
-        batch_tokens=settings.batch_tokens,
-        device=device,
-        dtype=dtype,
-    )
+    found: dict[str, Any] = {}
+    if "mlm" in tasks:
+        heldout, train = _instances(data_folder)
+        found["mlm"] = heldout_loss(
+            model, heldout, train, specials, batch_tokens=batch_tokens, device=place, dtype=dtype
+        )
+    if "blimp" in tasks:
+        budget, shown = batch_tokens, progress or Silent()
+        found["blimp"] = blimp(
+            model, folder, specials.mask, pairs, batch_tokens=budget, device=place, dtype=dtype, progress=shown
+        )
+    return {"checkpoint": str(folder), "tasks": found}
+
+
+def _instances(data_folder: str | None) -> tuple[Corpus, Corpus | None]:
+    """The held-out instances and the training instances of a build-instances folder."""
+    mend = "name a folder that build-instances wrote, with instances.heldout above 0"
+    if not data_folder:
+        raise errors.InputMissing("instances", "the task mlm needs instances that were held out", mend)
+    manifest = shards.Manifest.load(data_folder)
+    if not manifest.rows.get("heldout"):
+        raise errors.InputMissing(data_folder, "no instance of it is held out", mend)
+    heldout = open_corpus(manifest.paths(data_folder, "heldout"))
+    train = open_corpus(manifest.paths(data_folder, "train")) if manifest.rows.get("train") else None
+    return heldout, train
 
 
 def table(result: dict[str, Any]) -> str:

@@ -89,8 +89,9 @@ def open_corpus(paths: Sequence[str]) -> Corpus:
     """
     parts: dict[str, list[npt.NDArray[Any]]] = {}
     lists: dict[str, list[npt.NDArray[Any]]] = {}
-    for number, path in enumerate(paths):
+    for path in paths:
         whole, batches = _map(path)
+        number = len(lists.get("input_ids", []))  # shards without a batch are no files of ours
         for batch in batches:
             _add_batch(parts, number, batch, whole, path)
         for name in _list_columns(batches):

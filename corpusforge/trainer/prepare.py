@@ -57,7 +57,7 @@ def prepare(data_folder: str, settings: Settings, *, vocab_folder: str) -> Job:
     fit, `errors.RecipeInvalid` for settings that cannot work on this data or machine.
     """
     manifest = Manifest.load(data_folder)
-    corpus = open_corpus(manifest.paths(data_folder, "instances"))
+    corpus = open_corpus(manifest.paths(data_folder, "train"))
     if not len(corpus):
         raise errors.TrainingStopped(data_folder, "there is no instance in it", "look at the report of build-instances")
     specials = load_specials(vocab_folder)

@@ -16,7 +16,7 @@ from made_up_instances import write_vocabulary
 
 from corpusforge import errors
 from corpusforge.evaluate.blimp import Pair, blimp, pseudo_log_likelihoods, read_pairs, tokenize
-from corpusforge.evaluate.run import Settings, evaluate, table
+from corpusforge.evaluate.run import evaluate, table
 from corpusforge.trainer.export import export
 from corpusforge.trainer.model import Architecture, Encoder, initialise
 
@@ -128,8 +128,8 @@ def test_real_blimp_reads_whole(shared_data: Path) -> None:
 
 
 def test_an_untrained_model_is_near_chance_on_real_pairs(shared_data: Path, model_folder: Path) -> None:
-    settings = Settings(blimp_data=str(shared_data / "eval/blimp-data.tar.gz"), blimp_pairs=1, threads=1)
-    found = evaluate(str(model_folder.parent), ["blimp"], settings)
+    archive = str(shared_data / "eval/blimp-data.tar.gz")
+    found = evaluate(str(model_folder.parent), ["blimp"], blimp_data=archive, blimp_pairs=1)
     assert found["tasks"]["blimp"]["pairs"] == 67
     # Every word is unknown to this vocabulary: pairs of equal length tie.
     assert 0.2 < found["tasks"]["blimp"]["accuracy"] < 0.8

@@ -16,12 +16,14 @@ from made_up_instances import Data
 
 from corpusforge import errors, shards
 from corpusforge.evaluate.mlm import token_counts, unigram_loss
-from corpusforge.evaluate.run import Settings, evaluate
+from corpusforge.evaluate.run import evaluate
 from corpusforge.trainer.corpus import open_corpus
 from corpusforge.trainer.export import load_model
 from corpusforge.trainer.loop import pretrain
 from corpusforge.trainer.prepare import load_specials
 from corpusforge.trainer.settings import Settings as TrainSettings
+
+pytest_plugins = ["made_up_data"]
 
 MakeData = Callable[..., Data]
 
@@ -35,28 +37,19 @@ def rows_of(data: Data, table: str) -> list[dict]:  # type: ignore[type-arg]
 
 
 @pytest.mark.parametrize("pairs", [False, True])
-def test_mlm_is_the_plain_loop(make_data: MakeData, small: TrainSettings, tmp_path: Path, pairs: bool) -> None:
+def test_mlm_is_the_plain_loop(make_data: MakeData, small_run: TrainSettings, tmp_path: Path, pairs: bool) -> None:
     data = make_data(pairs=pairs)
     facts = pretrain(
         data.instances,
         str(tmp_path / "run"),
-        dataclasses.replace(small, steps=3),
+        dataclasses.replace(small_run, steps=3),
         vocab_folder=data.vocabulary,
         manifest_digest="d",
         recipe={},
         card={},
     )
-    settings = Settings(batch_tokens=256, threads=1)
-    output = str(tmp_path / "evaluation.json")
-    found = evaluate(
-        str(tmp_path / "run"),
-        ["mlm"],
-        settings,
-        heldout_paths=paths(data, "heldout"),
-        train_paths=paths(data, "instances"),
-        output=output,
-    )["tasks"]["mlm"]
-    assert json.loads(Path(output).read_text())["tasks"]["mlm"] == found
+    found = evaluate(str(tmp_path / "run"), ["mlm"], data_folder=data.instances, batch_tokens=256)["tasks"]["mlm"]
+    assert json.loads(json.dumps(found)) == found
     assert found["loss"] == pytest.approx(facts["heldout"]["loss"], abs=1e-5)
     model, losses, labels = load_model(tmp_path / "run/model"), [], []
     for row in rows_of(data, "heldout"):
@@ -71,7 +64,7 @@ def test_mlm_is_the_plain_loop(make_data: MakeData, small: TrainSettings, tmp_pa
     assert (found["masked"], found["loss"]) == (len(losses), pytest.approx(np.mean(losses), abs=1e-5))
     assert (found["pair_loss"] is not None) == pairs
     specials = load_specials(data.vocabulary)
-    counts = Counter(t for row in rows_of(data, "instances") for t in row["input_ids"])
+    counts = Counter(t for row in rows_of(data, "train") for t in row["input_ids"])
     words = specials.words().tolist()
     total = sum(counts[w] + 1 for w in words)
     assert found["unigram_loss"] == pytest.approx(-np.mean([np.log((counts[t] + 1) / total) for t in labels]))
@@ -79,13 +72,13 @@ def test_mlm_is_the_plain_loop(make_data: MakeData, small: TrainSettings, tmp_pa
 
 def test_stored_masks_are_undone_before_counting(make_data: MakeData) -> None:
     plain, stored = make_data(name="plain"), make_data(copies=2, name="stored")
-    counts = [token_counts(open_corpus(paths(d, "instances")), 192).tolist() for d in (plain, stored)]
+    counts = [token_counts(open_corpus(paths(d, "train")), 192).tolist() for d in (plain, stored)]
     assert counts[0] == counts[1]
-    assert sum(counts[0]) == sum(row["length"] for row in rows_of(plain, "instances"))
+    assert sum(counts[0]) == sum(row["length"] for row in rows_of(plain, "train"))
 
 
 def test_a_large_corpus_is_sampled(make_data: MakeData) -> None:
-    corpus = open_corpus(paths(make_data(), "instances"))
+    corpus = open_corpus(paths(make_data(), "train"))
     assert 0 < token_counts(corpus, 192, limit=400).sum() < 800
 
 
@@ -97,9 +90,9 @@ def test_unigram_loss_of_uniform_counts_is_the_log_of_the_words(make_data: MakeD
 
 def test_what_cannot_be_evaluated_is_said(make_data: MakeData, tmp_path: Path) -> None:
     with pytest.raises(errors.InputMissing):
-        evaluate(str(tmp_path), ["mlm"], Settings())
+        evaluate(str(tmp_path), ["mlm"])
     with pytest.raises(errors.RecipeInvalid, match="glue"):
-        evaluate(str(tmp_path), ["glue"], Settings())
+        evaluate(str(tmp_path), ["glue"])
     empty = tmp_path / "empty.arrow"
     with pa.ipc.new_stream(str(empty), pa.schema([("a", pa.int8())])) as writer:
         writer.write_batch(pa.record_batch({"a": pa.array([1], pa.int8())}))

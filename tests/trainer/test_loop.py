@@ -26,6 +26,8 @@ from corpusforge.trainer.plan import plan
 from corpusforge.trainer.prepare import prepare
 from corpusforge.trainer.settings import Settings
 
+pytest_plugins = ["made_up_data"]
+
 MakeData = Callable[..., Data]
 
 
@@ -81,23 +83,25 @@ def logged(run: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("kind", ["dynamic", "pairs", "duplicated"])
 @pytest.mark.parametrize("stop", [3, 7])  # primes on both sides of the switch behind step 6
-def test_a_resumed_run_is_bit_equal(make_data: MakeData, small: Settings, tmp_path: Path, kind: str, stop: int) -> None:
+def test_a_resumed_run_is_bit_equal(
+    make_data: MakeData, small_run: Settings, tmp_path: Path, kind: str, stop: int
+) -> None:
     data = make_data(pairs=kind == "pairs", copies=3 if kind == "duplicated" else 0)
-    train(data, tmp_path / "straight", small)
-    stop_at(data, tmp_path / "stopped", small, stop)
-    train(data, tmp_path / "stopped", small, resume=True)
+    train(data, tmp_path / "straight", small_run)
+    stop_at(data, tmp_path / "stopped", small_run, stop)
+    train(data, tmp_path / "stopped", small_run, resume=True)
     assert_equal_runs(tmp_path / "straight", tmp_path / "stopped")
 
 
 def test_the_same_run_twice_and_from_other_shards_is_bit_equal(
-    make_data: MakeData, small: Settings, tmp_path: Path
+    make_data: MakeData, small_run: Settings, tmp_path: Path
 ) -> None:
-    train(make_data(files=1, name="one"), tmp_path / "one", small)
-    train(make_data(files=5, name="five"), tmp_path / "five", small)
+    train(make_data(files=1, name="one"), tmp_path / "one", small_run)
+    train(make_data(files=5, name="five"), tmp_path / "five", small_run)
     assert_equal_runs(tmp_path / "one", tmp_path / "five")
 
 
-def test_a_killed_process_leaves_a_valid_checkpoint(make_data: MakeData, small: Settings, tmp_path: Path) -> None:
+def test_a_killed_process_leaves_a_valid_checkpoint(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
     data, output = make_data(), tmp_path / "out"
     code = (
         "import sys; from corpusforge.trainer.loop import pretrain; from corpusforge.trainer.settings import Settings\n"
@@ -121,9 +125,9 @@ def test_a_killed_process_leaves_a_valid_checkpoint(make_data: MakeData, small: 
     assert not list(output.rglob(".unfinished*"))
 
 
-def test_a_broken_checkpoint_is_skipped(make_data: MakeData, small: Settings, tmp_path: Path) -> None:
+def test_a_broken_checkpoint_is_skipped(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
     data = make_data()
-    often = dataclasses.replace(small, checkpoint_steps=2, keep_checkpoints=3)
+    often = dataclasses.replace(small_run, checkpoint_steps=2, keep_checkpoints=3)
     train(data, tmp_path / "straight", often)
     stop_at(data, tmp_path / "stopped", often, 5)
     newest = checkpoint.all_folders(tmp_path / "stopped")[0]
@@ -140,41 +144,41 @@ def test_a_broken_checkpoint_is_skipped(make_data: MakeData, small: Settings, tm
 
 
 def test_no_valid_checkpoint_is_an_error_and_none_at_all_is_a_beginning(
-    make_data: MakeData, small: Settings, tmp_path: Path
+    make_data: MakeData, small_run: Settings, tmp_path: Path
 ) -> None:
     data = make_data()
-    train(data, tmp_path / "out", small, resume=True)
+    train(data, tmp_path / "out", small_run, resume=True)
     (tmp_path / "out/checkpoints/step-000010/digests.json").write_text("{")
     with pytest.raises(errors.TrainingStopped, match="none of its checkpoints is valid"):
-        train(data, tmp_path / "out", small, resume=True)
+        train(data, tmp_path / "out", small_run, resume=True)
 
 
-def test_other_data_are_refused(make_data: MakeData, small: Settings, tmp_path: Path) -> None:
+def test_other_data_are_refused(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
     data = make_data()
-    stop_at(data, tmp_path / "out", small, 3)
+    stop_at(data, tmp_path / "out", small_run, 3)
     with pytest.raises(errors.StageMismatch, match="--allow-new-data"):
-        train(data, tmp_path / "out", small, resume=True, manifest_digest="another")
+        train(data, tmp_path / "out", small_run, resume=True, manifest_digest="another")
     with pytest.raises(errors.OutputTaken, match="--resume"):
-        train(data, tmp_path / "out", small)
+        train(data, tmp_path / "out", small_run)
     with pytest.raises(errors.StageMismatch, match="bert-mini"):
-        train(data, tmp_path / "out", dataclasses.replace(small, preset="bert-mini"), resume=True)
-    allowed = dataclasses.replace(small, allow_new_data=True)
+        train(data, tmp_path / "out", dataclasses.replace(small_run, preset="bert-mini"), resume=True)
+    allowed = dataclasses.replace(small_run, allow_new_data=True)
     assert train(data, tmp_path / "out", allowed, resume=True, manifest_digest="another")["steps"] == 10
 
 
-def test_a_finished_run_resumed_does_nothing(make_data: MakeData, small: Settings, tmp_path: Path) -> None:
+def test_a_finished_run_resumed_does_nothing(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
     data = make_data()
-    first = train(data, tmp_path / "out", small)
+    first = train(data, tmp_path / "out", small_run)
     log = (tmp_path / "out/log.jsonl").read_text()
-    again = train(data, tmp_path / "out", small, resume=True)
+    again = train(data, tmp_path / "out", small_run, resume=True)
     assert (again["steps"], again["tokens"], again["heldout"]) == (10, first["tokens"], first["heldout"])
     assert (tmp_path / "out/log.jsonl").read_text() == log
 
 
 def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_batch(
-    make_data: MakeData, small: Settings, tmp_path: Path
+    make_data: MakeData, small_run: Settings, tmp_path: Path
 ) -> None:
-    wild = dataclasses.replace(small, learning_rate=1e30, warmup_steps=0, log_steps=5)
+    wild = dataclasses.replace(small_run, learning_rate=1e30, warmup_steps=0, log_steps=5)
     with pytest.raises(errors.TrainingStopped, match="not finite"):
         train(make_data(), tmp_path / "out", wild)
     saved = list((tmp_path / "out").glob("bad-step-*.safetensors"))
@@ -183,37 +187,37 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_batch(
     assert not (tmp_path / "out/checkpoints").exists()
 
 
-def test_overfits_one_batch(make_data: MakeData, small: Settings, tmp_path: Path) -> None:
+def test_overfits_one_batch(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
     data = make_data(count=4, longest=24, copies=1)
-    once = prepare(data.instances, small, vocab_folder=data.vocabulary).corpus.lengths.sum()
+    once = prepare(data.instances, small_run, vocab_folder=data.vocabulary).corpus.lengths.sum()
     changes = {"steps": 150, "batch_tokens": int(once), "dropout": 0.0, "log_steps": 10, "warmup_steps": 5}
-    settings = dataclasses.replace(small, **changes, learning_rate=3e-3, evaluate_steps=1000)
+    settings = dataclasses.replace(small_run, **changes, learning_rate=3e-3, evaluate_steps=1000)
     assert train(data, tmp_path / "out", settings)["loss"] < 0.01
 
 
 @pytest.mark.parametrize("preset", ["roberta-tiny", "bert-tiny"])
-def test_tensorboard_and_families(make_data: MakeData, small: Settings, tmp_path: Path, preset: str) -> None:
+def test_tensorboard_and_families(make_data: MakeData, small_run: Settings, tmp_path: Path, preset: str) -> None:
     pytest.importorskip("tensorboard")
-    settings = dataclasses.replace(small, preset=preset, steps=2, tensorboard=True)
+    settings = dataclasses.replace(small_run, preset=preset, steps=2, tensorboard=True)
     facts = train(make_data(pairs=True), tmp_path / "out", settings)
     assert list((tmp_path / "out/tensorboard").iterdir())
     assert (facts["heldout"]["pair_loss"] is None) == (preset == "roberta-tiny")
     assert load_model(Path(facts["model"])).shape.positions == (513 if preset == "roberta-tiny" else 512)
 
 
-def test_the_plan_writes_nothing_and_counts(make_data: MakeData, small: Settings, tmp_path: Path) -> None:
+def test_the_plan_writes_nothing_and_counts(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
     data = make_data()
     before = sorted(tmp_path.rglob("*"))
-    found = plan(data.instances, small, vocab_folder=data.vocabulary)
+    found = plan(data.instances, small_run, vocab_folder=data.vocabulary)
     assert sorted(tmp_path.rglob("*")) == before
     assert (found["steps"], found["tokens"], [p["steps"] for p in found["parts"]]) == (10, 3200, [6, 4])
-    facts = train(data, tmp_path / "out", small)
+    facts = train(data, tmp_path / "out", small_run)
     assert facts["parameters"] == found["parameters"]
     assert abs(facts["tokens"] - found["tokens"]) < 48
 
 
-def test_another_vocabulary_is_refused(make_data: MakeData, small: Settings, tmp_path: Path) -> None:
+def test_another_vocabulary_is_refused(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
     data = make_data()
     write_vocabulary(tmp_path / "other", unused=100)
     with pytest.raises(errors.StageMismatch, match="vocabulary"):
-        prepare(data.instances, small, vocab_folder=str(tmp_path / "other"))
+        prepare(data.instances, small_run, vocab_folder=str(tmp_path / "other"))

@@ -14,13 +14,15 @@ from corpusforge.trainer.prepare import prepare
 from corpusforge.trainer.settings import Settings
 from corpusforge.trainer.step import gradients
 
+pytest_plugins = ["made_up_data"]
+
 
 @pytest.mark.parametrize("pairs", [False, True])
-def test_accumulation_is_one_big_batch(make_data: Callable[..., Data], small: Settings, pairs: bool) -> None:
+def test_accumulation_is_one_big_batch(make_data: Callable[..., Data], small_run: Settings, pairs: bool) -> None:
     data = make_data(pairs=pairs)
     found = []
     for budget in (10_000, 160, 48):
-        settings = dataclasses.replace(small, micro_batch_tokens=budget, dropout=0.0, batch_tokens=1000)
+        settings = dataclasses.replace(small_run, micro_batch_tokens=budget, dropout=0.0, batch_tokens=1000)
         job = prepare(data.instances, settings, vocab_folder=data.vocabulary)
         batches = job.batches(7)
         model = Encoder(job.shape)
@@ -37,9 +39,9 @@ def test_accumulation_is_one_big_batch(make_data: Callable[..., Data], small: Se
             assert torch.allclose(gradient, parts[name], atol=1e-6, rtol=1e-4), name
 
 
-def test_dropout_is_a_function_of_the_step(make_data: Callable[..., Data], small: Settings) -> None:
+def test_dropout_is_a_function_of_the_step(make_data: Callable[..., Data], small_run: Settings) -> None:
     data = make_data()
-    job = prepare(data.instances, small, vocab_folder=data.vocabulary)
+    job = prepare(data.instances, small_run, vocab_folder=data.vocabulary)
     model = Encoder(job.shape)
     initialise(model, 0)
     sums = [gradients(model, job.batches(1), seed=0, step=step, device=job.device, dtype=None) for step in (1, 1, 2)]

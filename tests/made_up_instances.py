@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
 from corpusforge import schemas, seeds, shards
 from corpusforge.instances.masking import Masker, MaskSettings
 from corpusforge.instances.masking import Specials as MaskSpecials
 from corpusforge.tokens.vocab import arrange
 from corpusforge.tokens.words import Normalization
-from corpusforge.trainer.settings import Settings
 
 VOCABULARY = 192
 UNUSED = 4
@@ -90,48 +87,3 @@ def write_table(folder: Path, table: str, rows: list[dict[str, Any]], files: int
             writer.write(pa.RecordBatch.from_pylist(mine[begin : begin + 7], schema))
         found.append(writer.finish())
     return found
-
-
-@pytest.fixture
-def make_data(tmp_path: Path) -> Callable[..., Data]:
-    """Write a corpus: ``make_data(count=60, longest=48, pairs=False, copies=0 for dynamic, files=2, name="data")``."""
-
-    def make(
-        *, count: int = 60, longest: int = 48, pairs: bool = False, copies: int = 0, files: int = 2, name: str = "data"
-    ) -> Data:
-        folder = tmp_path / name
-        specials = write_vocabulary(folder / "vocabulary")
-        rows = instance_rows(specials, count, longest, pairs=pairs, seed=1)
-        held = with_masks(instance_rows(specials, 12, longest, pairs=pairs, seed=2), specials, 0, 1)
-        train = with_masks(rows, specials, 0, copies) if copies else rows
-        tables = {
-            "instances": write_table(folder / "instances", "instances", train, files, masks=bool(copies)),
-            "heldout": write_table(folder / "instances", "heldout", held, 1, masks=True),
-        }
-        counts = {table: sum(s.rows for s in found) for table, found in tables.items()}
-        sizes = {table: sum(s.bytes for s in found) for table, found in tables.items()}
-        manifest = shards.Manifest("build-instances", name, {}, counts, sizes, tables, {}, {}, {}, {}, {})
-        manifest.save(str(folder / "instances"))
-        return Data(str(folder / "instances"), str(folder / "vocabulary"))
-
-    return make
-
-
-@pytest.fixture
-def small() -> Settings:
-    """Settings of a run of seconds: 10 steps, the first 6 of length 24."""
-    return Settings(
-        preset="bert-tiny",
-        steps=10,
-        batch_tokens=320,
-        micro_batch_tokens=160,
-        learning_rate=1e-3,
-        warmup_steps=2,
-        short_length=24,
-        short_share=0.6,
-        checkpoint_steps=1000,
-        evaluate_steps=5,
-        log_steps=2,
-        tensorboard=False,
-        threads=1,
-    )
