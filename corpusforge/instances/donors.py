@@ -55,10 +55,14 @@ class Candidates(NamedTuple):
         hashes, sizes = np.frombuffer(block[:half], "<u8"), np.frombuffer(block[half:], "<i8")
         return cls(hashes.astype(np.uint64), sizes.astype(np.int64))
 
-    @property
-    def limit(self) -> int:
+    def fitting(self, budget: int) -> int:
+        """How many fit, in order, but never below two, so that every document finds one that is not itself."""
+        return max(2, int(np.searchsorted(np.cumsum(self.size), budget, "right")))
+
+    def limit(self, budget: int) -> int:
         """Documents are donors where their hash is below this."""
-        return int(self.hash[-1]) + 1 if len(self.hash) else 0
+        kept = self.hash[: self.fitting(budget)]
+        return int(kept[-1]) + 1 if len(kept) else 0
 
 
 def donor_hashes(documents: U64, seed: int) -> U64:
@@ -67,22 +71,22 @@ def donor_hashes(documents: U64, seed: int) -> U64:
 
 
 def keep_smallest(parts: Iterable[Candidates], budget: int) -> Candidates:
-    """The candidates of several parts together, cut to ``budget`` bytes but never below two documents.
+    """The candidates of several parts together, cut behind the first that does not fit into ``budget`` bytes.
 
-    Associative and commutative: a part cut earlier still holds all that can survive here.
+    Associative and commutative. The one that does not fit stays, because without it a larger hash of another part
+    would seem to fit.
 
-    >>> part = Candidates(np.array([3, 1, 2], np.uint64), np.array([10, 10, 10]))
-    >>> keep_smallest([part], 25).hash.tolist()
-    [1, 2]
+    >>> part = Candidates(np.array([3, 1, 4, 2], np.uint64), np.array([10, 10, 10, 10]))
+    >>> keep_smallest([part], 25).hash.tolist(), keep_smallest([part], 25).limit(25)
+    ([1, 2, 3], 3)
     """
     gathered = list(parts)
     hashes = np.concatenate([p.hash for p in gathered] or [np.zeros(0, np.uint64)])
     sizes = np.concatenate([p.size for p in gathered] or [np.zeros(0, np.int64)])
     order = np.argsort(hashes, kind="stable")
-    hashes, sizes = hashes[order], sizes[order]
-    # Two, so that every document finds one that is not itself.
-    kept = max(2, int(np.searchsorted(np.cumsum(sizes), budget, "right")))
-    return Candidates(hashes[:kept], sizes[:kept])
+    together = Candidates(hashes[order], sizes[order])
+    kept = together.fitting(budget) + 1
+    return Candidates(together.hash[:kept], together.size[:kept])
 
 
 def candidates_of(source: Source, seed: int, budget: int) -> Candidates:

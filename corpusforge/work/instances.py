@@ -135,7 +135,7 @@ def write_donors(
         return folder
     found = (donor_candidates(path, settings) for path in paths) if candidates is None else candidates
     merged = merge_candidates(found, settings)
-    limits = {split: Candidates.unpack(block).limit for split, block in merged.items()}
+    limits = {split: Candidates.unpack(merged[split]).limit(settings.budget_of(split)) for split in SPLITS}
     taken: dict[str, list[Taken]] = {split: [] for split in SPLITS}
     for path in paths:
         for tokens in shards.read_shard(path):

@@ -1,0 +1,102 @@
+"""Donors: a uniform sample that does not depend on shards, and draws that avoid one's own document."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from token_batches import SIZE, donors_of, random_corpus, tokens_of
+
+from corpusforge.instances.donors import (
+    Candidates,
+    Donors,
+    candidates_of,
+    donors_table,
+    keep_smallest,
+    no_donors,
+    take_donors,
+)
+from corpusforge.instances.source import read_source
+
+CORPUS = random_corpus(300)
+
+
+def sampled(parts, budget):
+    """The donors table of a corpus cut into parts."""
+    sources = [read_source(p) for p in parts]
+    limit = keep_smallest([candidates_of(s, 3, budget) for s in sources], budget).limit(budget)
+    return donors_table([take_donors(s, 3, limit) for s in sources], SIZE)
+
+
+@settings(deadline=None, max_examples=40)
+@given(cuts=st.lists(st.integers(0, 300), max_size=6), budget=st.integers(0, 400_000), seed=st.integers(0, 100))
+def test_any_cut_into_shards_gives_the_same_table(cuts, budget, seed):
+    whole = sampled([CORPUS], budget)
+    bounds = sorted({0, 300, *cuts})
+    parts = [CORPUS.slice(a, b - a) for a, b in itertools.pairwise(bounds)]
+    order = np.random.default_rng(seed).permutation(len(parts))
+    assert sampled([parts[i] for i in order], budget).equals(whole)
+    size = whole.column("ids").values.nbytes
+    assert size <= budget or whole.num_rows == 2
+
+
+def test_the_table_holds_whole_documents():
+    donors = donors_of(CORPUS)
+    source = read_source(CORPUS)
+    assert donors.keys.tolist() == sorted(
+        int(k) for k, n in zip(source.keys, np.diff(source.offsets), strict=True) if n
+    )
+    rows = {int(key): row for row, key in enumerate(source.keys)}
+    ids, sentences = CORPUS.column("ids").to_pylist(), CORPUS.column("sentences").to_pylist()
+    for i, key in enumerate(donors.keys.tolist()):
+        ends = donors.ends[donors.offsets[i] : donors.offsets[i + 1]]
+        begin = donors.ends[donors.offsets[i] - 1] if donors.offsets[i] else 0
+        assert donors.ids[begin : ends[-1]].tolist() == ids[rows[key]]
+        assert np.diff(ends, prepend=begin).tolist() == sentences[rows[key]]
+
+
+def test_candidates_pack_and_limits():
+    found = candidates_of(read_source(CORPUS), 3, 10_000)
+    again = Candidates.unpack(found.pack())
+    assert again.hash.tolist() == found.hash.tolist() and again.size.tolist() == found.size.tolist()
+    assert Candidates.unpack(b"").limit(5) == 0
+    assert len(take_donors(read_source(CORPUS), 3, 0).keys) == 0
+
+
+def test_draws_are_whole_sentences_of_other_documents():
+    tokens = tokens_of([[3, 4, 5], [6, 7], [1, 1, 1, 1, 9]])
+    donors = donors_of(tokens)
+    keys = np.arange(6000, dtype=np.uint64)
+    own = read_source(tokens).keys[keys % 3]
+    wanted = np.full(len(keys), 6)
+    begin, length = donors.draw(keys, own, wanted, 9)
+    assert (donors.keys[donors.row_of(begin)] != own).all()
+    starts = {0, *donors.ends.tolist()}
+    assert set(begin.tolist()) == starts - {int(donors.ends[-1])}  # every sentence is drawn
+    assert set((begin + length).tolist()) <= set(donors.ends.tolist())
+    last = donors.ends[donors.offsets[1:] - 1][donors.row_of(begin)]
+    assert ((length >= wanted) | (begin + length == last)).all()
+    # Documents first, then sentences: each of the two others is drawn half of the time.
+    row = donors.row_of(begin)[own == read_source(tokens).keys[0]]
+    assert np.isclose(np.bincount(row, minlength=3).max() / len(row), 0.5, atol=0.06)
+
+
+def test_at_least_one_sentence_even_when_none_is_wanted():
+    donors = donors_of(tokens_of([[3, 4, 5], [6, 7]]))
+    _, length = donors.draw(np.arange(100, dtype=np.uint64), np.zeros(100, np.uint64), np.full(100, -5), 9)
+    assert set(length.tolist()) == {3, 4, 5, 6, 7}
+
+
+def test_documents_that_are_no_donors_may_draw_all():
+    donors = donors_of(tokens_of([[3], [6]]))
+    begin, _ = donors.draw(np.arange(100, dtype=np.uint64), np.zeros(100, np.uint64), np.full(100, 5), 9)
+    assert set(donors.row_of(begin).tolist()) == {0, 1}
+
+
+def test_an_empty_table_answers_empty_questions():
+    nothing = np.zeros(0, np.uint64)
+    begin, length = no_donors(SIZE).draw(nothing, nothing, np.zeros(0, np.int64), 0)
+    assert len(begin) == len(length) == 0
+    assert len(Donors(donors_table([], 100_000))) == 0

@@ -1,0 +1,172 @@
+"""segment-pair: the invariants of every pair, google's distributions, and fair labels."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import bert_pairs
+from token_batches import SPECIALS, donors_of, random_corpus, tokens_of, unmasked
+
+from corpusforge.instances.build import Builder, BuildSettings
+from corpusforge.instances.segment_pair import binomial_half, truncate
+from corpusforge.instances.source import read_source
+
+STRUCTURES = st.lists(st.lists(st.integers(1, 30), max_size=12), min_size=1, max_size=8)
+
+
+def pair_builder(tokens, **changes):
+    return Builder(BuildSettings(SPECIALS, "segment-pair", **{"length": 32, **changes}), donors_of(tokens))
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    structure=STRUCTURES,
+    length=st.integers(8, 40),
+    sampling=st.sampled_from(["balanced", "original"]),
+    seed=st.integers(0, 1000),
+    masks=st.booleans(),
+)
+def test_every_pair_is_what_its_label_says(structure, length, sampling, seed, masks):
+    # Every token of the corpus has an id of its own, so that a segment tells where it is from.
+    tokens = distinct(tokens_of(structure))
+    builder = pair_builder(tokens, length=length, pair_sampling=sampling, seed=seed, stored_masks=masks)
+    batch = builder.build(tokens)
+    source = read_source(tokens)
+    home = np.repeat(np.arange(len(source.keys)), np.diff(source.token_offsets))
+    filled = int((np.diff(source.token_offsets) > 0).sum())
+    first = int(source.ids[0]) if len(source.ids) else 0
+    rows = {int(key): row for row, key in enumerate(source.keys)}
+    for ids, row in zip(unmasked(batch), batch.to_pylist(), strict=True):
+        a_length, b_length = row["segment_lengths"]
+        a, b = ids[1 : a_length - 1], ids[a_length:-1]
+        assert len(ids) == a_length + b_length == row["length"] <= length
+        assert (ids[0], ids[a_length - 1], ids[-1]) == (SPECIALS.cls, SPECIALS.sep, SPECIALS.sep)
+        assert a and b
+        assert a == list(range(a[0], a[0] + len(a))) and b == list(range(b[0], b[0] + len(b)))
+        home_a, home_b = {int(home[i - first]) for i in a}, {int(home[i - first]) for i in b}
+        assert home_a == {rows[row["document"]]}
+        if row["pair_label"] == 0:
+            assert home_b == home_a and b[0] > a[-1]
+            # Between A and B only what truncation took from A's end and B's front.
+            assert b[0] == a[-1] + 1 or len(ids) == length
+        else:
+            assert len(home_b) == 1 and (home_b != home_a or filled == 1)
+    assert {row["document"] for row in batch.to_pylist()} == {
+        int(key) for key, tokens_ in zip(source.keys, np.diff(source.token_offsets), strict=True) if tokens_
+    }
+
+
+def same_distribution(a, b):
+    """Whether a two-sample Kolmogorov-Smirnov test lets two samples pass (p > 1e-4: Smirnov's limit 2.23)."""
+    points = np.unique(np.concatenate((a, b)))
+    distance = np.abs(
+        np.searchsorted(np.sort(a), points, "right") / len(a) - np.searchsorted(np.sort(b), points, "right") / len(b)
+    ).max()
+    return distance * math.sqrt(len(a) * len(b) / (len(a) + len(b))) < 2.23
+
+
+def distinct(tokens):
+    import pyarrow as pa
+
+    column = tokens.column("ids")
+    ids = np.arange(len(column.values), dtype=np.uint16) + 1000
+    return tokens.set_column(1, tokens.schema.field(1), pa.ListArray.from_arrays(column.offsets, pa.array(ids)))
+
+
+@pytest.mark.parametrize("short", [0.1, 0.5])
+def test_original_has_googles_distributions(short):
+    rng = np.random.default_rng(5)
+    # Document lengths from one sentence up, sentences now and then longer than the target.
+    structure = [rng.integers(1, 60, n).tolist() for n in rng.integers(1, 25, 4500)]
+    tokens = tokens_of(structure)
+    batch = pair_builder(tokens, length=64, pair_sampling="original", short_probability=short).build(tokens)
+    assert batch.num_rows > 20_000
+    segments = batch.column("segment_lengths").flatten().to_numpy().reshape(-1, 2).astype(int)
+    labels = batch.column("pair_label").to_numpy()
+    peer = list(bert_pairs.pairs(structure, 61, short, random.Random(1)))
+    peer_labels = np.array([label for *_, label in peer])
+    share, peer_share = labels.mean(), peer_labels.mean()
+    assert abs(share - peer_share) < 5 * math.sqrt(0.5 / len(peer))
+    assert abs(batch.num_rows - len(peer)) < 0.02 * len(peer)
+    for label in (0, 1):
+        mine = segments[labels == label]
+        theirs = np.array([(len(a), len(b)) for _, a, b, found in peer if found == label])
+        for values, peers in (
+            (mine[:, 0] - 2, theirs[:, 0]),
+            (mine[:, 1] - 1, theirs[:, 1]),
+            (mine.sum(1) - 3, theirs.sum(1)),
+        ):
+            assert same_distribution(values, peers)
+    per_document = np.bincount(np.unique(batch.column("document").to_numpy(), return_inverse=True)[1])
+    peers_per_document = np.bincount([number for number, *_ in peer])
+    assert same_distribution(per_document, peers_per_document)
+
+
+def test_balanced_labels_are_fair_and_original_ones_are_not():
+    tokens = random_corpus(3000)
+    counts = {}
+    for sampling in ("balanced", "original"):
+        built = list(pair_builder(tokens, pair_sampling=sampling).batches(tokens))
+        keys = ("pairs_next", "pairs_random", "pairs_random_drawn", "pairs_forced")
+        counts[sampling] = {key: sum(b.statistics[key] for b in built) for key in keys}
+    fair = counts["balanced"]
+    n = fair["pairs_next"] + fair["pairs_random"]
+    assert n > 20_000
+    assert fair["pairs_forced"] < 0.005 * n  # last sentences of one token
+    assert abs(fair["pairs_random_drawn"] - (n - fair["pairs_forced"]) / 2) < 5 * math.sqrt(n) / 2
+    unfair = counts["original"]
+    assert unfair["pairs_random"] / (unfair["pairs_next"] + unfair["pairs_random"]) > 0.6  # many long sentences here
+
+
+def test_one_sentence_documents_are_balanced_too():
+    tokens = tokens_of([[n] for n in np.random.default_rng(0).integers(2, 20, 4000)])
+    labels = pair_builder(tokens).build(tokens).column("pair_label").to_numpy()
+    assert len(labels) == 4000
+    assert abs(labels.sum() - 2000) < 5 * math.sqrt(1000)
+
+
+def test_a_corpus_of_one_document():
+    tokens = tokens_of([[5, 6, 7, 8] * 30])
+    labels = pair_builder(tokens).build(tokens).column("pair_label").to_numpy()
+    assert set(labels.tolist()) == {0, 1}
+
+
+def test_no_donors_is_a_fault_of_the_caller():
+    tokens = tokens_of([[5, 6, 7, 8] * 30])
+    with pytest.raises(ValueError, match="no donors"):
+        Builder(BuildSettings(SPECIALS, "segment-pair", length=32)).build(tokens)
+
+
+@settings(deadline=None, max_examples=200)
+@given(a=st.integers(1, 300), b=st.integers(1, 300), longest=st.integers(2, 200), key=st.integers(0, 2**64 - 1))
+def test_truncation_removes_what_one_by_one_would(a, b, longest, key):
+    one = [np.array([v]) for v in (0, a, 1000, b)]
+    a_start, a_length, b_start, b_length = (int(v[0]) for v in truncate(*one, longest, np.array([key], np.uint64), 3))
+    left, right = bert_pairs._truncated(range(a), range(b), longest, random.Random(0))
+    assert (a_length, b_length) == (len(left), len(right))
+    assert 0 <= a_start <= a - a_length
+    assert 0 <= b_start - 1000 <= b - b_length
+
+
+def test_front_shares_are_binomial():
+    keys = np.arange(20_000, dtype=np.uint64)
+    for trials in (1, 7, 63, 64, 65, 200):
+        drawn = binomial_half(keys, np.full(len(keys), trials), 1, "demo")
+        assert drawn.min() >= 0 and drawn.max() <= trials
+        assert abs(drawn.mean() - trials / 2) < 5 * math.sqrt(trials / 4 / len(keys))
+        assert abs(drawn.var() / (trials / 4) - 1) < 0.06
+    coins = np.bincount(binomial_half(keys, np.full(len(keys), 7), 1, "demo"), minlength=8)
+    for k, found in enumerate(coins.tolist()):
+        share = math.comb(7, k) / 128
+        assert abs(found - share * len(keys)) < 5 * math.sqrt(len(keys) * share)
+
+
+def test_a_document_of_a_million_sentences():
+    tokens = tokens_of([np.random.default_rng(0).integers(1, 40, 1_000_000), [5, 5]])
+    batches = pair_builder(tokens, length=128).batches(tokens)
+    assert sum(b.instances.num_rows for b in batches) > 150_000
