@@ -12,13 +12,14 @@ that is done is marked; a stage killed anywhere goes on behind its last shard or
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from corpusforge import shards
 from corpusforge.beam.engine import Engine, listed, run_map
 from corpusforge.beam.sdk import as_itself, beam
 from corpusforge.dedupe.spans import find_losers
 from corpusforge.progress import Progress
+from corpusforge.recipe import Dedupe
 from corpusforge.units import ShardUnit, UnitResult
 from corpusforge.work.dedupe import CutWork, HashWork, blocks, plan_rounds, span_path, write_cuts
 
@@ -31,18 +32,8 @@ SCRATCH = "scratch"
 SHARD_BYTES = 64 << 20
 
 
-class Settings(Protocol):
-    """What `run` needs to know; the recipe's section has it."""
-
-    span_sentences: int
-    min_sentences: int
-    min_words: int
-    fold_numbers: bool
-    memory_megabytes: int
-
-
 def run(
-    engine: Engine, settings: Settings, units: Sequence[ShardUnit], output: str, progress: Progress
+    engine: Engine, settings: Dedupe, units: Sequence[ShardUnit], output: str, progress: Progress
 ) -> list[UnitResult]:
     """Write ``documents/`` and ``repeats/`` for every upstream shard."""
     scratch = shards.join(output, SCRATCH)

@@ -10,13 +10,14 @@ What is combined are 16 bytes a document, cut to the donor budget at every step;
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from corpusforge import shards
 from corpusforge.beam.engine import Engine, listed, run_map
 from corpusforge.beam.sdk import as_itself, beam
 from corpusforge.instances.build import PAIR_FORMATS
 from corpusforge.progress import Progress
+from corpusforge.recipe import Instances
 from corpusforge.units import ShardUnit, UnitResult
 from corpusforge.work.instances import (
     BuildWork,
@@ -36,19 +37,9 @@ SCRATCH = "scratch"
 """Folder below the output for token ids and donors; removed when the stage is through."""
 
 
-class Section(Protocol):
-    """What `run` needs to know besides what `work.instances.settings_of` reads; the recipe's section has it."""
-
-    format: str
-    masking: str
-    copies: int
-    heldout: float
-    donor_megabytes: int
-
-
 def run(
     engine: Engine,
-    section: Section,
+    section: Instances,
     seed: int,
     vocab: Vocab,
     units: Sequence[ShardUnit],

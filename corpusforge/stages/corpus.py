@@ -37,7 +37,7 @@ def clean(made: Recipe, output: str, execution: Execution) -> Outcome:
 
     cleaner = _cleaner(made)
     units = _plan(made)
-    section = {"input": _input_section(made), "clean": recipe.as_dict(made.clean), "rules": _rules_digest(cleaner)}
+    section: dict[str, Any] = {"input": _input_section(made), "clean": recipe.as_dict(made.clean), "rules": _rules_digest(cleaner)}
     section["clean"].pop("badwords")  # a path; the words themselves are in the digest of the rules
     digest = stage.claim(output, "clean", section, {"input": _fingerprint(made, units)}, execution)
     manifest = stage.finished(output, digest)

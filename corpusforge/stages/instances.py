@@ -7,6 +7,7 @@ from typing import Any
 
 from corpusforge import errors, recipe, shards
 from corpusforge.recipe import Recipe
+from corpusforge.shards import Manifest
 from corpusforge.stages import stage
 from corpusforge.stages.corpus import engine_of
 from corpusforge.stages.stage import Execution, Outcome
@@ -26,7 +27,7 @@ def train_vocab(made: Recipe, upstream: str, output: str, execution: Execution) 
 
     with stage.timed(output, "train-vocab", execution) as measured:
         if settings.adopt:
-            vocab, counted = Vocab.adopt(settings.adopt), {}
+            vocab, counted = Vocab.adopt(settings.adopt), dict[str, Any]()
         else:
             vocab, counted = _learn(made, units, output, execution)
         for name, data in vocab.save_files().items():
@@ -40,39 +41,44 @@ def train_vocab(made: Recipe, upstream: str, output: str, execution: Execution) 
 
 def _learn(made: Recipe, units: list[Any], output: str, execution: Execution) -> tuple[Any, dict[str, Any]]:
     from corpusforge.beam import vocab as beam_vocab
-    from corpusforge.tokens.learn import learn_wordpiece
+    from corpusforge.tokens.counts import select_counts
+    from corpusforge.tokens.learn import learn
 
     settings = made.vocab
-    counts = beam_vocab.run(engine_of(execution), settings.lowercase, units, output, execution.progress)
+    paths = beam_vocab.run(engine_of(execution), settings.lowercase, units, output, execution.progress)
+    blocks = beam_vocab.read_blocks(paths)
+    counts, counted = select_counts(blocks, min_count=settings.min_count, max_words=settings.max_words)
     execution.progress.start("learn", 0, "words")
-    learned = learn_wordpiece(
+    learned = learn(
         counts,
         settings.size,
         unused=settings.unused,
         lowercase=settings.lowercase,
-        min_count=settings.min_count,
-        max_words=settings.max_words,
         alphabet=settings.alphabet,
         allow_any_size=settings.allow_any_size,
     )
     execution.progress.finish()
-    return learned.vocab, learned.statistics
+    return learned.vocab, {**counted, **learned.statistics}
+
+
+SAMPLE_BYTES = 4 << 20
+"""Text that the vocabulary's figures are taken from: the first documents of every shard."""
 
 
 def _sample_statistics(vocab: Any, units: list[Any]) -> dict[str, Any]:
-    """Fertility and the like on the first documents of every shard, a few MB in all."""
+    import pyarrow as pa
+
     from corpusforge.tokens.report import describe
 
-    budget = 4 << 20
-    batches = []
+    texts: list[Any] = []
     for unit in units:
-        for batch in shards.read_shard(unit.path):
-            batches.append(batch.slice(0, 256))
-            budget -= batches[-1].nbytes
+        batch = next(iter(shards.read_shard(unit.path)), None)
+        if batch is not None:
+            texts.append(batch.slice(0, 256).column("text"))
+        if sum(text.nbytes for text in texts) > SAMPLE_BYTES:
             break
-        if budget < 0:
-            break
-    return describe(vocab, batches)
+    sample = pa.concat_arrays(texts) if texts else pa.array([], pa.string())
+    return describe(vocab, sample)
 
 
 def build_instances(made: Recipe, upstream: str, vocab_folder: str, output: str, execution: Execution) -> Outcome:
@@ -97,5 +103,36 @@ def build_instances(made: Recipe, upstream: str, vocab_folder: str, output: str,
         beam_instances.run(engine_of(execution), made.instances, made.seed, vocab, units, output, execution.progress)
     stage.check_units(output, len(units), output)
     result = stage.manifest_of(output, "build-instances", digest, section, above)
+    result = dataclasses.replace(result, statistics=_judged(made, vocab, result, output))
+    _write_dataset_files(made, result, output)
     result.save(output)
     return Outcome(output, result, False, measured["seconds"], int(measured["peak_rss"]))
+
+
+def _judged(made: Recipe, vocab: Any, result: Manifest, output: str) -> dict[str, Any]:
+    """The build report: summed statistics with their ratios, after the invariants held."""
+    from corpusforge.instances.measure import judge
+    from corpusforge.work.instances import settings_of
+
+    settings = settings_of(vocab, made.instances, made.seed)
+    judged = {}
+    for split in ("train", "heldout"):
+        found = result.statistics.get(split, {})
+        ratios = judge(
+            found,
+            where=f"{output} ({split})",
+            length=made.instances.length,
+            mask=settings.mask,
+            words=len(settings.specials.words()),
+            balanced=made.instances.pair_sampling == "balanced",
+        )
+        judged[split] = {**found, "ratios": ratios}
+    return {**result.statistics, **judged}
+
+
+def _write_dataset_files(made: Recipe, result: Manifest, output: str) -> None:
+    from corpusforge.work.dataset_files import write_dataset_card, write_dataset_info
+
+    for split in ("train", "heldout"):
+        write_dataset_info(output, split, result.shards[split])
+    write_dataset_card(output, f"{made.name}: {made.instances.format}", result.shards)

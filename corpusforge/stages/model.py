@@ -39,7 +39,7 @@ def plan(made: Recipe, data: str) -> dict[str, Any]:
 def pretrain(made: Recipe, data: str, output: str, execution: Execution, *, resume: bool) -> Outcome:
     """Train an encoder: ``model/``, ``checkpoints/``, ``log.jsonl``."""
     manifest, fingerprint = _data(data)
-    section = {"pretrain": recipe.as_dict(made.pretrain), "seed": made.seed}
+    section: dict[str, Any] = {"pretrain": recipe.as_dict(made.pretrain), "seed": made.seed}
     for how in ("checkpoint_steps", "keep_checkpoints", "evaluate_steps", "log_steps", "tensorboard", "device"):
         section["pretrain"].pop(how)
     allow_new_data = section["pretrain"].pop("allow_new_data")
@@ -105,7 +105,7 @@ def evaluate(made: Recipe, checkpoint: str, data: str | None, output: str | None
     settings = made.evaluate
     if "mlm" in settings.tasks and not data:
         raise errors.InputMissing("--data", "the task mlm needs instances with a held-out part", "name their folder")
-    section = {"evaluate": recipe.as_dict(settings), "seed": made.seed}
+    section: dict[str, Any] = {"evaluate": recipe.as_dict(settings), "seed": made.seed}
     section["evaluate"].pop("batch_tokens")
     blimp = section["evaluate"].pop("blimp_data")
     above = {"model": shards.file_digest(shards.join(model, "model.safetensors"))}
@@ -123,6 +123,7 @@ def evaluate(made: Recipe, checkpoint: str, data: str | None, output: str | None
         found = run_tasks(
             model,
             settings.tasks,
+            device=made.pretrain.device,
             data_folder=data,
             blimp_data=settings.blimp_data,
             blimp_pairs=settings.blimp_pairs,
@@ -130,9 +131,9 @@ def evaluate(made: Recipe, checkpoint: str, data: str | None, output: str | None
             progress=execution.progress,
         )
         shards.write_json(shards.join(target, "evaluation.json"), found)
-    numbers = {k: v for k, v in _flat(found).items() if isinstance(v, int | float) and not isinstance(v, bool)}
+    numbers = {k: v for k, v in _flat(found["tasks"]).items() if isinstance(v, int | float) and not isinstance(v, bool)}
     result = stage.manifest_of(target, "evaluate", digest, section, above, statistics=numbers)
-    result = dataclasses.replace(result, content={"evaluation": stage.digest_of(found)})
+    result = dataclasses.replace(result, content={"evaluation": stage.digest_of(found["tasks"])})
     result.save(target)
     return Outcome(target, result, False, measured["seconds"], int(measured["peak_rss"]))
 
