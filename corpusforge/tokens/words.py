@@ -4,8 +4,8 @@ In: UTF-8 bytes of many rows (documents or sentences). Out: one Arrow column of 
 The decision: the library stays the single source of truth. What it does to a character does not depend on the
 neighbours (google-research/bert `tokenization.py` BasicTokenizer; huggingface/tokenizers `normalizers/bert.rs`), so
 every character met is shown to the library once, its answer kept, and the answers are spliced in by NumPy. The one
-exception is canonical reordering of combining marks that stay in the text (about ten characters that are not Mn but
-have a combining class); rows with such a mark go to the library whole.
+exception is canonical reordering of combining marks that stay in the text (some two hundred of rare scripts, which
+have a combining class and are not stripped); rows with such a mark go to the library whole.
 """
 
 from __future__ import annotations

@@ -1,0 +1,138 @@
+"""Encoding and word counting against the `tokenizers` library, on the same text, one core each.
+
+    python benchmarks/encode_vs_tokenizers.py TEXT.jsonl.gz... [--megabytes 50] [--rounds 5] [--size 30528] [--cased]
+
+The vocabulary is learned from the first tenth of the text. Both sides get the same sentences; their ids are compared,
+every one, before a figure is printed. ``cold``: the encoder has seen nothing yet, as at the start of a shard;
+``warm``: it has seen this text. The library's side of counting is its normaliser and pre-tokeniser with a Counter.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ["RAYON_NUM_THREADS"] = "1"  # both read when the library is first imported
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+import argparse
+import gzip
+import json
+import platform
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import tokenizers
+from tokenizers import pre_tokenizers
+
+from corpusforge import text
+from corpusforge.tokens.counts import count_words, pack_counts, select_counts
+from corpusforge.tokens.encode import Encoder
+from corpusforge.tokens.learn import learn_wordpiece
+from corpusforge.tokens.vocab import Vocab
+
+
+def read_texts(paths: list[str], limit: int) -> list[str]:
+    """Texts of JSONL files (plain or .gz, column ``text``) up to ``limit`` bytes."""
+    texts: list[str] = []
+    size = 0
+    for path in paths:
+        with gzip.open(path) if path.endswith(".gz") else Path(path).open("rb") as file:
+            for line in file:
+                texts.append(json.loads(line)["text"])
+                size += len(texts[-1].encode())
+                if size >= limit:
+                    return texts
+    return texts
+
+
+def median_seconds(rounds: int, *works: Callable[[], Any]) -> list[float]:
+    """Median seconds of each piece of work; every round does each once, one after the other."""
+    taken: list[list[float]] = [[] for _ in works]
+    for _ in range(rounds):
+        for times, work in zip(taken, works, strict=True):
+            begin = time.perf_counter()
+            work()
+            times.append(time.perf_counter() - begin)
+    return [statistics.median(times) for times in taken]
+
+
+def assert_same(vocab: Vocab, documents: pa.RecordBatch, sentences: list[str]) -> int:
+    """Every id of ours equals the library's; how many there are."""
+    ours = Encoder(vocab).encode(documents)["ids"].flatten().to_numpy()
+    library = vocab.library_tokenizer(added=False)
+    theirs = library.encode_batch_fast(sentences, add_special_tokens=False)
+    same = np.array_equal(ours, np.concatenate([np.array(e.ids, ours.dtype) for e in theirs]))
+    if not same:
+        sys.exit("ids differ: the figures would mean nothing")
+    return len(ours)
+
+
+def count_by_library(vocab: Vocab, texts: list[str]) -> Counter[str]:
+    """What `count_words` does, document by document."""
+    normalizer, cut = vocab.normalization.normalizer(), pre_tokenizers.BertPreTokenizer()
+    found: Counter[str] = Counter()
+    for document in texts:
+        found.update(word for word, _ in cut.pre_tokenize_str(normalizer.normalize_str(document)))
+    return found
+
+
+def main() -> None:
+    """Measure and print a Markdown table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("paths", nargs="+")
+    parser.add_argument("--megabytes", type=float, default=50)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--size", type=int, default=30_528)
+    parser.add_argument("--cased", action="store_true")
+    settings = parser.parse_args()
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+    texts = read_texts(settings.paths, int(settings.megabytes * 1e6))
+    column = pa.array(texts)
+    megabytes = sum(len(t.encode()) for t in texts) / 1e6
+    first = pack_counts(count_words(column.slice(0, len(texts) // 10 + 1), not settings.cased), 1)
+    counts, _ = select_counts([block for _, block in first], min_count=2, max_words=4_000_000)
+    vocab = learn_wordpiece(counts, settings.size, lowercase=not settings.cased, alphabet=4000)
+    documents = pa.record_batch([pa.array([str(i) for i in range(len(texts))]), column], names=["id", "text"])
+    spans = text.sentence_spans(column)
+    data = spans.data.tobytes()
+    sentences = [data[a:b].decode() for a, b in zip(spans.starts.tolist(), spans.stops.tolist(), strict=True)]
+    tokens = assert_same(vocab, documents, sentences)
+    if dict(count_by_library(vocab, texts)) != dict(
+        zip(*count_words(column, vocab.lowercase).to_pydict().values(), strict=True)
+    ):
+        sys.exit("counts differ: the figures would mean nothing")
+
+    library, warm = vocab.library_tokenizer(added=False), Encoder(vocab)
+    warm.encode(documents)
+    names = ["encode, library", "encode, cold", "encode, warm", "count, library", "count, ours"]
+    seconds = median_seconds(
+        settings.rounds,
+        lambda: [e.ids for e in library.encode_batch_fast(sentences, add_special_tokens=False)],
+        lambda: Encoder(vocab).encode(documents),
+        lambda: warm.encode(documents),
+        lambda: count_by_library(vocab, texts),
+        lambda: count_words(column, vocab.lowercase),
+    )
+    print(
+        f"{megabytes:.1f} MB, {len(sentences):,} sentences, {tokens:,} tokens, ids identical, {settings.rounds} rounds"
+    )
+    print(
+        f"python {platform.python_version()}, tokenizers {tokenizers.__version__}, pyarrow {pa.__version__}, one core\n"
+    )
+    print("| work | MB/s | times the library |\n|---|---|---|")
+    for name, taken in zip(names, seconds, strict=True):
+        base = seconds[0] if name.startswith("encode") else seconds[3]
+        print(f"| {name} | {megabytes / taken:.1f} | {base / taken:.1f} |")
+
+
+if __name__ == "__main__":
+    main()
