@@ -63,7 +63,7 @@ def funnel_figure(steps: Sequence[Step]) -> go.Figure:
             hovertemplate="%{y}: %{x:,}<extra></extra>",
         )
         figure.add_trace(trace, 1, column)
-    figure.update_yaxes(categoryorder="array", categoryarray=[s.label for s in steps][::-1])
+    figure.update_yaxes(categoryorder="array", categoryarray=[s.label for s in steps])
     return _finish(figure, 110 + 52 * len(steps), showlegend=False)
 
 

@@ -1,0 +1,143 @@
+"""Instances and token rows as text again, with segments and masks marked.
+
+Comes in: rows of INSTANCES or TOKENS and the path of their shard. Goes out: rich renderables. The vocabulary is the
+one beside the shard. Where masks are drawn by the loader, those of the first epoch are drawn here, by the same
+function, from the settings in the stage's manifest.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from corpusforge import errors, seeds, shards
+from corpusforge.instances.masking import Ids, Masker, MaskSettings, Specials
+from corpusforge.report.plain import visible
+from corpusforge.tokens.vocab import Vocab
+
+LABELS = {0: "B continues A", 1: "B is from elsewhere"}
+LEGEND = (("[MASK]", "bold red"), ("another token", "bold magenta"), ("left as it was", "bold green"))
+"""What a masked position shows (BERT's 80, 10 and 10 %); the token to be predicted stands behind it."""
+
+
+def show_instances(path: str, table: pa.Table) -> list[RenderableType]:
+    """Each row: what the model sees, masked tokens coloured with the original behind them, segment B underlined."""
+    folder, manifest = _stage_of(path)
+    vocab = _vocab_of(folder)
+    stored = "masked_positions" in table.schema.names
+    masker = None if stored or vocab is None else _masker(vocab, manifest)
+    shown: list[RenderableType] = [_legend(stored, masker is not None)]
+    for row in table.to_pylist():
+        if masker is not None:
+            row |= _draw(row, masker)
+        shown += [_head(row), Padding(_sentence(row, vocab), (0, 0, 1, 4))]
+    return shown
+
+
+def show_tokens(path: str, table: pa.Table) -> list[RenderableType]:
+    """Each row: its sentences, a bar between tokens."""
+    vocab = _vocab_of(_stage_of(path)[0])
+    shown: list[RenderableType] = []
+    for row in table.to_pylist():
+        shown.append(Text(f"document {row['document']}, {len(row['sentences'])} sentences", "bold"))
+        ends = np.cumsum([0, *row["sentences"]]).tolist()
+        for begin, end in itertools.pairwise(ends):
+            shown.append(Text("    " + " ".join(_token(vocab, i) for i in row["ids"][begin:end])))
+    return shown
+
+
+def _stage_of(path: str) -> tuple[str, dict[str, Any]]:
+    """Folder and recipe of the stage a shard belongs to: two levels up, where a manifest or a claim lies."""
+    parent = path.rsplit("/", 1)[0] if "/" in path else "."
+    folder = parent.rsplit("/", 1)[0] if "/" in parent else (".." if parent == "." else ".")
+    for name in (shards.MANIFEST, "run.json"):
+        if shards.exists(shards.join(folder, name)):
+            return folder, shards.read_json(shards.join(folder, name)).get("recipe", {})
+    return folder, {}
+
+
+def _vocab_of(folder: str) -> Vocab | None:
+    try:
+        return Vocab.load(shards.join(folder, "vocab"))
+    except (errors.CorpusForgeError, OSError):
+        return None
+
+
+def _masker(vocab: Vocab, recipe: dict[str, Any]) -> Masker | None:
+    section = recipe.get("instances")
+    if not isinstance(section, dict):
+        return None
+    specials = Specials(vocab.size, **dataclasses.asdict(vocab.specials), unused=vocab.unused)
+    names = ("mask_rate", "mask_share", "random_share", "max_predictions", "mask_unit")
+    defaults = dataclasses.astuple(MaskSettings())
+    values = [section.get(name, default) for name, default in zip(names, defaults, strict=True)]
+    return Masker(specials, MaskSettings(*values), int(recipe.get("seed", 0)))
+
+
+def _draw(row: dict[str, Any], masker: Masker) -> dict[str, Any]:
+    wide = masker.specials.size > 1 << 16
+    ids: Ids = np.array(row["input_ids"], np.uint32) if wide else np.array(row["input_ids"], np.uint16)
+    keys = seeds.instance_keys(np.array([row["document"]], np.uint64), np.array([row["index"]], np.uint32))
+    drawn = masker(ids, np.array([0, len(ids)], np.int64), keys, 0)
+    return {
+        "input_ids": drawn.input_ids.tolist(),
+        "masked_positions": drawn.positions.tolist(),
+        "masked_labels": drawn.labels.tolist(),
+    }
+
+
+def _legend(stored: bool, drawn: bool) -> Text:
+    legend = Text("masked: ")
+    for name, style in LEGEND:
+        legend.append(name, style)
+        legend.append(", ")
+    origin = "stored with the row" if stored else "as the loader draws them in epoch 0" if drawn else "not stored"
+    legend.append(f"and behind it (the token to predict); masks {origin}; segment B is underlined")
+    return legend
+
+
+def _head(row: dict[str, Any]) -> Text:
+    a, b = row["segment_lengths"]
+    label = row.get("pair_label")
+    pair = "" if label is None else f", {LABELS.get(label, label)}"
+    masked = len(row.get("masked_positions") or [])
+    return Text(
+        f"document {row['document']:016x}, instance {row['index']}, copy {row['copy']}: {row['length']} tokens"
+        f" (A {a}, B {b}), {masked} masked{pair}",
+        "bold",
+    )
+
+
+def _sentence(row: dict[str, Any], vocab: Vocab | None) -> Text:
+    masked = dict(zip(row.get("masked_positions") or [], row.get("masked_labels") or [], strict=True))
+    mask = vocab.specials.mask if vocab else -1
+    first_b = row["segment_lengths"][0]
+    text = Text()
+    for position, token in enumerate(row["input_ids"]):  # the tokens of one instance
+        style = "underline" if position >= first_b else ""
+        shown = _token(vocab, token)
+        if position in masked:
+            original = masked[position]
+            colour = "red" if token == mask else "green" if token == original else "magenta"
+            text.append(shown, f"bold {colour} {style}".strip())
+            if token != original:
+                text.append(f"({_token(vocab, original)})", f"{colour} {style}".strip())
+        else:
+            text.append(shown, f"dim {style}".strip() if _is_special(vocab, token) else style)
+        text.append(" ")
+    return text
+
+
+def _is_special(vocab: Vocab | None, token: int) -> bool:
+    return vocab is not None and token in dataclasses.astuple(vocab.specials)
+
+
+def _token(vocab: Vocab | None, token: int) -> str:
+    return visible(vocab.tokens[token]) if vocab and token < vocab.size else str(token)

@@ -1,0 +1,163 @@
+"""A run, a stage, a vocabulary and a checkpoint as tables for a terminal.
+
+Comes in: a folder. Goes out: rich renderables. Weights are never loaded: what there is to say of them stands in the
+header of the safetensors file, so that this room needs no PyTorch.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any
+
+from rich.columns import Columns
+from rich.console import RenderableType
+from rich.text import Text
+
+from corpusforge import errors, shards
+from corpusforge.report.funnel import funnel, share
+from corpusforge.report.gather import Found
+from corpusforge.report.plain import number, seconds, size, visible
+from corpusforge.report.tables import columns, pairs, reason_style
+from corpusforge.shards import Manifest
+
+
+def show_run(found: Found) -> list[RenderableType]:
+    """The funnel, the stages, and the last losses of a run."""
+    shown: list[RenderableType] = [Text(problem, "bold red") for problem in found.problems]
+    steps = funnel(found.manifests)
+    if steps:
+        rows = [[s.label, number(s.documents), size(s.text_bytes), f"{share(s, steps[0]):.1%}"] for s in steps]
+        shown.append(columns("Funnel", ["", "documents", "bytes", "left"], rows))
+    stages = []
+    for stage, manifest in found.manifests.items():
+        timing = found.timings.get(stage, {})
+        tables = ", ".join(f"{table} {rows:,}" for table, rows in manifest.rows.items())
+        took = seconds(float(timing.get("seconds", 0)))
+        stages.append([stage, tables, took, size(float(timing.get("peak_rss", 0))), found.path(stage)])
+    shown.append(columns("Stages", ["", "rows", "time", "peak memory", "folder"], stages))
+    if found.log:
+        last: dict[str, Any] = {}
+        for line in found.log:
+            last |= {name: value for name, value in line.items() if value is not None}
+        shown.append(_numbers("Training, last figures", last))
+    return shown
+
+
+def show_stage(folder: str) -> list[RenderableType]:
+    """Tables, tallies, statistics, recipe and digests of a finished stage."""
+    manifest = Manifest.load(folder)
+    rows = [
+        [table, number(count), number(len(manifest.shards.get(table, []))), size(manifest.bytes.get(table, 0)), content]
+        for table, count in manifest.rows.items()
+        for content in [manifest.content.get(table, "")]
+    ]
+    shown: list[RenderableType] = [Text(f"{manifest.stage}: {folder}", "bold")]
+    shown.append(columns("Tables", ["", "rows", "shards", "on disk", "content digest"], rows))
+    if manifest.tallies:
+        ordered = sorted(manifest.tallies.items(), key=lambda item: (-item[1]["rows"], item[0]))
+        tallies = [[Text(reason, reason_style(reason)), number(c["rows"]), size(c["bytes"])] for reason, c in ordered]
+        shown.append(columns("What happened, by reason", ["", "rows", "text"], tallies))
+    if manifest.statistics:
+        shown.append(_numbers("Statistics", manifest.statistics))
+    about = {"digest": manifest.digest, **{f"from {name}": digest for name, digest in manifest.upstream.items()}}
+    shown.append(_numbers("Recipe", manifest.recipe))
+    shown.append(pairs("Made by", {**about, **manifest.versions}))
+    return shown
+
+
+def _numbers(title: str, values: dict[str, Any]) -> RenderableType:
+    flat: dict[str, object] = {}
+    _flatten(values, "", flat)
+    return pairs(title, flat)
+
+
+def _flatten(value: Any, prefix: str, into: dict[str, object]) -> None:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            _flatten(inner, f"{prefix} {key}".strip(), into)
+    elif isinstance(value, bool) or not isinstance(value, int | float):
+        into[prefix] = ", ".join(map(str, value)) if isinstance(value, list) else value
+    else:
+        into[prefix] = number(value)
+
+
+def show_vocabulary(folder: str) -> list[RenderableType]:
+    """Size, specials and samples of a vocabulary's tokens."""
+    from corpusforge.tokens.vocab import Vocab
+
+    vocab = Vocab.load(folder)
+    used = [token for at, token in enumerate(vocab.tokens) if at not in set(vocab.unused)]
+    inside = [token for token in used if token.startswith("##")]
+    about = {
+        "size": f"{vocab.size:,}",
+        "unused slots": f"{len(vocab.unused):,}",
+        "pieces inside words": f"{len(inside):,}",
+        "single characters": f"{sum(len(token.removeprefix('##')) == 1 for token in used):,}",
+        "lower-cased": vocab.lowercase,
+        "digest": vocab.digest,
+        **{name: f"{at}  {vocab.tokens[at]}" for name, at in vars(vocab.specials).items()},
+    }
+    longest = sorted(used, key=lambda token: (-len(token.removeprefix("##")), token))[:24]
+    shown: list[RenderableType] = [pairs(f"Vocabulary {folder}", about)]
+    for title, tokens in (("Some tokens", used[:: max(1, len(used) // 72)]), ("Longest tokens", longest)):
+        shown += [Text(title, "bold"), Columns([Text(visible(token)) for token in tokens], padding=(0, 2))]
+    return shown
+
+
+def show_checkpoint(folder: str) -> list[RenderableType]:
+    """Configuration, step and integrity of a checkpoint or an exported model."""
+    shown: list[RenderableType] = [Text(f"Checkpoint {folder}", "bold")]
+    state = _json(folder, "state.json")
+    if state:
+        settings = {f"setting {name}": value for name, value in state.get("settings", {}).items()}
+        about = {"step": f"{state['step']:,}", "tokens read": f"{state['tokens']:,}", "data": state["fingerprint"]}
+        shown.append(pairs("Training", {**about, **settings}))
+    weights = _weights(folder)
+    count = sum(_elements(entry["shape"]) for entry in weights.values())
+    kinds = ", ".join(sorted({entry["dtype"] for entry in weights.values()}))
+    shown.append(pairs("Weights", {"parameters": f"{count:,}", "tensors": len(weights), "type": kinds}))
+    shown.append(pairs("Configuration", _json(folder, "config.json")))
+    shown.append(_integrity(folder))
+    return shown
+
+
+def _json(folder: str, name: str) -> dict[str, Any]:
+    path = shards.join(folder, name)
+    if not shards.exists(path):
+        return {}
+    try:
+        value = shards.read_json(path)
+    except ValueError as error:
+        raise errors.ManifestInvalid(path, f"unreadable ({error})", "name another checkpoint") from None
+    return value if isinstance(value, dict) else {}
+
+
+def _weights(folder: str) -> dict[str, Any]:
+    """Names, types and shapes from the header of the safetensors file: 8 bytes of length, then JSON."""
+    path = shards.join(folder, "model.safetensors")
+    try:
+        with shards.open_binary(path) as file:
+            (length,) = struct.unpack("<Q", file.read(8))
+            header = json.loads(file.read(min(length, 1 << 27)))
+        return {name: entry for name, entry in header.items() if name != "__metadata__"}
+    except (ValueError, struct.error) as error:
+        raise errors.ManifestInvalid(path, f"no weights ({error})", "name another checkpoint") from None
+
+
+def _elements(shape: list[int]) -> int:
+    total = 1
+    for axis in shape:
+        total *= axis
+    return total
+
+
+def _integrity(folder: str) -> RenderableType:
+    digests = _json(folder, "digests.json")
+    if not digests:
+        return Text("no digests.json: an exported model, not a checkpoint to go on from", "dim")
+    paths = {name: shards.join(folder, name) for name in digests}
+    bad = [n for n, path in paths.items() if not shards.exists(path) or shards.file_digest(path) != digests[n]]
+    if bad:
+        return Text(f"damaged: {', '.join(bad)} differ from digests.json", "bold red")
+    return Text(f"all {len(digests)} files agree with digests.json", "green")

@@ -1,0 +1,99 @@
+"""Show anything on disk to a person: run, stage, shard, vocabulary, checkpoint, recipe.
+
+Comes in: a path or a recipe's name. Goes out: rich renderables for a terminal. What a path is, is told from what lies
+there (names of files, names of columns), never from where it lies.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from corpusforge import errors, recipe, shards
+from corpusforge.report import decoded, folders, marked, tables
+from corpusforge.report.gather import FOLDERS, gather
+
+SHARDS = (".parquet", ".arrow")
+
+
+def inspect(path: str, *, document: str | None = None, rows: int = 5, skip: int = 0) -> list[RenderableType]:
+    """What lies at a path, as renderables.
+
+    ``document``: only this document (its id or the first characters of it), a page marked line by line; ``rows``,
+    ``skip``: which rows of a shard or of a stage's tables to show.
+    Raises `errors.InputMissing` where nothing is there that can be shown.
+    """
+    path = str(path).rstrip("/") or "/"
+    if path.endswith(f"/{shards.MANIFEST}") or path == shards.MANIFEST:
+        path = path.removesuffix(shards.MANIFEST).rstrip("/") or "."
+    if document is not None:
+        return marked.show_document(path, document)
+    if path.endswith(SHARDS):
+        return _shard(path, rows, skip)
+    if path.endswith(".toml") or not shards.exists(path):
+        return _recipe(path)
+    for what, show in (
+        ("model.safetensors", folders.show_checkpoint),
+        (shards.MANIFEST, folders.show_stage),
+        ("tokenizer.json", folders.show_vocabulary),
+        ("vocab.txt", folders.show_vocabulary),
+    ):
+        if shards.exists(shards.join(path, what)):
+            return show(path)
+    return _folder(path, rows, skip)
+
+
+def _folder(path: str, count: int, skip: int) -> list[RenderableType]:
+    """A run, or a folder of shards."""
+    if any(shards.exists(shards.join(path, name)) for name in FOLDERS.values()):
+        return folders.show_run(gather(path))
+    names = [name for suffix in SHARDS for name in shards.list_names(path, suffix)]
+    if names:
+        listing = Text(f"{len(names)} shards, {names[0]} to {names[-1]}")
+        return [listing, *_shard(shards.join(path, names[0]), count, skip)]
+    mend = "name a run, a stage's folder, a .parquet or .arrow shard, a vocabulary, a checkpoint or a recipe"
+    raise errors.InputMissing(path, "nothing here that can be shown", mend)
+
+
+def _shard(path: str, count: int, skip: int) -> list[RenderableType]:
+    batches = list(shards.read_shard(path)) if shards.exists(path) else None
+    if batches is None:
+        raise errors.InputMissing(path, "no such file", "check the path")
+    total = sum(batch.num_rows for batch in batches)
+    if not batches or not total:
+        return [Text(f"{path}: no rows")]
+    table = pa.Table.from_batches(batches).slice(skip, count)
+    names = set(table.schema.names)
+    title = Text(f"{path}: rows {skip} to {skip + table.num_rows - 1} of {total:,}", style="bold")
+    if {"input_ids", "segment_lengths"} <= names:
+        return [title, *decoded.show_instances(path, table)]
+    if {"ids", "sentences"} <= names:
+        return [title, *decoded.show_tokens(path, table)]
+    return [title, *tables.show(table)]
+
+
+def _recipe(path: str) -> list[RenderableType]:
+    """Every setting of a recipe: its value, whether that is the default, and what it means."""
+    if not (path.endswith(".toml") or "/" not in path):
+        raise errors.InputMissing(path, "no such file or folder", "check the path")
+    made, settings = recipe.load(path), recipe.settings()
+    table = Table(title=f"Recipe {made.name}", title_justify="left", title_style="bold")
+    for column in ("setting", "value", "meaning"):
+        table.add_column(column)
+    for key, spec in settings.items():
+        value = _value(made, key)
+        style = "dim" if value == spec.default else "bold green"
+        shown = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        unit = f" {spec.unit}" if spec.unit else ""
+        table.add_row(Text(key), Text(f"{shown}{unit}", style), Text(spec.help, "dim"))
+    where = Text(f"{recipe.find(path)}; values that are not the default are bold", "dim")
+    return [table, where]
+
+
+def _value(made: recipe.Recipe, key: str) -> object:
+    value: object = made
+    for name in key.split("."):
+        value = getattr(value, name)
+    return value

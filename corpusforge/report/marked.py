@@ -1,0 +1,143 @@
+"""One document, every line marked: kept, or dropped and why; in a deduplicated stage, what was cut from it.
+
+Comes in: a stage's folder (or a shard in it) and the beginning of a document's id. Goes out: rich renderables.
+For a page that was kept, its kept lines and its rejected lines are put together by line number. A page that was
+dropped whole is judged again with the rules of the stage's manifest, because its lines were not written one by one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow.compute as pc
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from corpusforge import errors, shards
+from corpusforge.report.plain import visible
+from corpusforge.report.tables import pairs, reason_style
+from corpusforge.shards import Manifest
+
+Line = tuple[int, str, str | None]
+"""Number of a line from 0, its text, and the reason why it was dropped."""
+
+
+def show_document(path: str, prefix: str) -> list[RenderableType]:
+    """The document whose id begins with ``prefix``. Raises `errors.InputMissing` where none or several do."""
+    folder = _stage_folder(path)
+    manifest = Manifest.load(folder)
+    kept = _rows(manifest, folder, "documents", "id", prefix)
+    rejected = _rows(manifest, folder, "rejects", "document", prefix)
+    cuts = _rows(manifest, folder, "repeats", "document", prefix)
+    names = {row["id"] for row in kept} | {row["document"] for row in (*rejected, *cuts)}
+    if len(names) != 1:
+        what = "no document of that id" if not names else f"{len(names)} documents begin so"
+        mend = "look for one with: corpusforge inspect SHARD" if not names else "write more characters of the id"
+        raise errors.InputMissing(f"{folder}: {prefix}", what, mend)
+    if manifest.stage == "dedupe" or cuts:
+        return [_about(kept, cuts), *_cut_out(kept, cuts)]
+    whole = [row for row in rejected if row["line"] is None]
+    if whole:
+        return [_about(whole, rejected), *_dropped(whole[0], manifest)]
+    return [_about(kept, rejected), page(merge(kept[0]["text"] if kept else "", rejected))]
+
+
+def _stage_folder(path: str) -> str:
+    """The folder with the manifest: the path itself or up to two levels above it."""
+    folder = path
+    for _ in range(3):
+        if shards.exists(shards.join(folder, shards.MANIFEST)):
+            return folder
+        folder = folder.rsplit("/", 1)[0] if "/" in folder else "."
+    raise errors.ManifestInvalid(path, "belongs to no finished stage", "name a stage's folder or a shard in it")
+
+
+def _rows(manifest: Manifest, folder: str, table: str, column: str, prefix: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for path in manifest.paths(folder, table):
+        for batch in shards.read_shard(path):
+            hits = batch.filter(pc.starts_with(batch.column(column), prefix))
+            found += hits.to_pylist() if hits.num_rows else []
+    return found
+
+
+def _about(rows: list[dict[str, Any]], others: list[dict[str, Any]]) -> RenderableType:
+    row = (rows or others)[0]
+    names = ("id", "document", "url", "source", "position", "timestamp", "language")
+    return pairs("Document", {name: row[name] for name in names if row.get(name) is not None})
+
+
+def merge(text: str, rejected: list[dict[str, Any]]) -> list[Line]:
+    """Kept and rejected lines of a page in their order. Rejected lines have numbers; kept ones fill the gaps.
+
+    >>> merge("b\\nd", [{"line": 0, "text": "a", "reason": "line:x"}, {"line": 2, "text": "c", "reason": "line:y"}])
+    [(0, 'a', 'line:x'), (1, 'b', None), (2, 'c', 'line:y'), (3, 'd', None)]
+    """
+    dropped = {row["line"]: row for row in rejected if row["line"] is not None}
+    kept = text.split("\n") if text else []
+    lines: list[Line] = []
+    number = 0
+    while kept or dropped:
+        if number in dropped:
+            row = dropped.pop(number)
+            lines.append((number, row["text"], row["reason"]))
+        elif kept:
+            lines.append((number, kept.pop(0), None))
+        number += 1
+    return lines
+
+
+def page(lines: list[Line]) -> RenderableType:
+    """Lines below each other: number, reason, text; dropped ones coloured by what dropped them."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(justify="right", style="dim")
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for number, text, reason in lines:
+        style = reason_style(reason) if reason else ""
+        table.add_row(str(number + 1), Text(reason or "", style), Text(visible(text), style))
+    return table
+
+
+def _dropped(row: dict[str, Any], manifest: Manifest) -> list[RenderableType]:
+    detail = f" ({visible(row['detail'])})" if row["detail"] else ""
+    verdict = Text(f"the page was dropped: {row['reason']}{detail}", f"bold {reason_style(row['reason'])}")
+    plain: list[Line] = [(number, line, None) for number, line in enumerate(row["text"].split("\n"))]
+    try:
+        lines = _judge(row["text"], manifest)
+    except (errors.CorpusForgeError, ImportError) as error:
+        note = Text(f"its lines are not marked: {error}", "dim")
+        return [verdict, note, page(plain)]
+    return [verdict, page(lines or plain)]
+
+
+def _judge(text: str, manifest: Manifest) -> list[Line]:
+    """Lines of a page judged again, without language and word lists: the page's own verdict is known already."""
+    from corpusforge.clean.apply import Cleaner, explain
+    from corpusforge.clean.rules import load_rules
+
+    section = manifest.recipe.get("clean", {})
+    cleaner = Cleaner(
+        load_rules(section.get("rules", "c4-tfds-3.1")),
+        language="",
+        detector=section.get("detector", "langdetect"),
+        min_language_probability=float(section.get("min_language_probability", 0.99)),
+        sentences="builtin",
+        badwords="off",
+    )
+    return [(number, line, reason) for number, line, reason in explain(text, cleaner)[0]]
+
+
+def _cut_out(kept: list[dict[str, Any]], cuts: list[dict[str, Any]]) -> list[RenderableType]:
+    """The text that is left, and below it each piece that was cut with the place where its first copy survives."""
+    shown: list[RenderableType] = []
+    if kept:
+        shown.append(page([(n, line, None) for n, line in enumerate(kept[0]["text"].split("\n"))]))
+    else:
+        shown.append(Text("nothing of it is left", "bold red"))
+    for cut in sorted(cuts, key=lambda row: (row["start"], row["reason"])):
+        survivor = f", kept in {cut['kept_document']} at byte {cut['kept_start']}" if cut["kept_document"] else ""
+        head = f"{cut['reason']}: bytes {cut['start']} to {cut['stop']}{survivor}"
+        shown += [Text(head, f"bold {reason_style(cut['reason'])}"), Text(visible(cut["text"]), "red")]
+    return shown

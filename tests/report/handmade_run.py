@@ -1,0 +1,126 @@
+"""A small run made by hand: manifests, shards and logs as the stages write them, with hostile text in them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from corpusforge import schemas, shards
+from corpusforge.content import combine
+from corpusforge.shards import Manifest, ShardWriter
+from corpusforge.tokens.vocab import arrange
+from corpusforge.tokens.words import Normalization
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> \x1b[31m\u202e & \"quoted\" 'text'."
+KEPT = f"The first line of the page stays.\nAnd so does this one: {HOSTILE}\nThe last line stays too."
+
+
+def write_stage(
+    folder: Path,
+    stage: str,
+    tables: dict[str, tuple[pa.Schema, list[dict[str, Any]]]],
+    *,
+    tallies: shards.Tallies | None = None,
+    statistics: dict[str, Any] | None = None,
+    kind: str = "parquet",
+) -> Manifest:
+    """A finished stage's folder with one shard a table."""
+    written = {}
+    for table, (schema, rows) in tables.items():
+        writer = ShardWriter(str(folder), f"{table}/part-00000-00000{shards.SUFFIX[kind]}", schema, kind)
+        writer.write(pa.RecordBatch.from_pylist(rows, schema))
+        written[table] = [writer.finish()]
+    manifest = Manifest(
+        stage=stage,
+        digest="0" * 32,
+        content={t: combine(s.content for s in many) for t, many in written.items()},
+        rows={t: many[0].rows for t, many in written.items()},
+        bytes={t: many[0].bytes for t, many in written.items()},
+        shards=written,
+        tallies=tallies or {},
+        statistics=statistics or {},
+        recipe={"section": {"value": 1, "many": ["a", "b"]}, "seed": 0},
+        upstream={"input": "1" * 32},
+        versions={"corpusforge": "0.1.0", "pyarrow": "25.0.0"},
+    )
+    manifest.save(str(folder))
+    timing = {"stage": stage, "workers": 2, "runner": "local", "seconds": 61.5, "peak_rss": 3e8}
+    shards.write_json(str(folder / "timing.json"), timing)
+    return manifest
+
+
+def document(number: int, text: str) -> dict[str, Any]:
+    return {"id": f"{number:032x}", "url": f"http://a.example/{number}", "source": "a.warc.gz", "position": number,
+            "timestamp": None, "language": "en", "text": text}  # fmt: skip
+
+
+def reject(number: int, line: int | None, reason: str, text: str, detail: str | None = None) -> dict[str, Any]:
+    return {"document": f"{number:032x}", "url": None, "source": "a.warc.gz", "position": number,
+            "line": line, "reason": reason, "detail": detail, "text": text}  # fmt: skip
+
+
+def make_run(folder: Path) -> Path:
+    """A run of all stages."""
+    rejects = [
+        reject(0, 1, "line:few-words", HOSTILE, "2 words"),
+        reject(0, 3, "line:no-end-mark", "Menu"),
+        reject(2, None, "page:bad-words", "A foul page.\nOf two lines.", HOSTILE),
+    ]
+    documents = [document(0, KEPT), document(1, "One more page. It is short. It stays.")]
+    write_stage(
+        folder / "clean",
+        "clean",
+        {"documents": (schemas.DOCUMENTS, documents), "rejects": (schemas.REJECTS, rejects)},
+        tallies={
+            "line:few-words": {"rows": 1, "bytes": 90},
+            "line:no-end-mark": {"rows": 1, "bytes": 4},
+            "page:bad-words": {"rows": 1, "bytes": 26},
+            "kept": {"rows": 2, "bytes": 200},
+        },
+        statistics={
+            "records_in": 4,
+            "raw_bytes_in": 900,
+            "documents_in": 3,
+            "documents_out": 2,
+            "text_bytes_in": 400,
+            "text_bytes_out": 200,
+        },
+    )
+    repeat = {"document": documents[1]["id"], "reason": "span:repeated", "start": 0, "stop": 10,
+              "text": "The first line", "kept_document": documents[0]["id"], "kept_start": 0}  # fmt: skip
+    write_stage(
+        folder / "dedupe",
+        "dedupe",
+        {"documents": (schemas.DOCUMENTS, documents[:1]), "repeats": (schemas.REPEATS, [repeat])},
+        tallies={"span:repeated": {"rows": 1, "bytes": 14}},
+        statistics={"documents_in": 2, "documents_out": 1, "text_bytes_in": 200, "text_bytes_out": 150},
+    )
+    write_stage(folder / "vocab", "train-vocab", {}, statistics={"size": 128, "fertility": 1.31, "sample": {"a": 1}})
+    vocab = arrange(["the", "river", "runs", "##ing", "."], 128, 4, Normalization())
+    for below in ("vocab", "instances/vocab"):
+        for name, data in vocab.save_files().items():
+            shards.write_bytes(str(folder / below / name), data)
+    the, river, runs = (vocab.tokens.index(word) for word in ("the", "river", "runs"))
+    special = vocab.specials
+    row = {"input_ids": [special.cls, the, special.mask, runs, special.sep], "segment_lengths": [5, 0],
+           "pair_label": None, "document": 7, "index": 0,
+           "copy": 0, "length": 5, "masked_positions": [2], "masked_labels": [river]}  # fmt: skip
+    schema = schemas.instances_schema(128, masks=True)
+    statistics = {"instances": 1, "lengths": [0, 0, 1, 5, 2], "masks": {"mask": 1, "random": 0}}
+    write_stage(
+        folder / "instances", "build-instances", {"train": (schema, [row])}, statistics=statistics, kind="arrow"
+    )
+    write_stage(folder / "pretrain", "pretrain", {})
+    lines = [{"step": k, "loss": 9 / k, "mlm_loss": 9 / k, "mlm_accuracy": 0.1 * k, "pair_loss": None} for k in (1, 2)]
+    lines.append({"step": 2, "heldout_loss": 5.5, "heldout_accuracy": 0.15})
+    (folder / "pretrain/log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_stage(folder / "evaluate", "evaluate", {})
+    evaluation = {
+        "mlm": {"loss": 5.5, "unigram_loss": 6.25},
+        "blimp": {"accuracy": 0.6, "paradigms": {"word_order": 0.7, "npi_licensing": {"accuracy": 0.5, "pairs": 30}}},
+    }
+    shards.write_json(str(folder / "evaluate/evaluation.json"), evaluation)
+    return folder

@@ -1,0 +1,161 @@
+"""What a person sees of each kind of thing; and that text of the corpus cannot steer the terminal."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+
+import pytest
+from handmade_run import HOSTILE, document, write_stage
+from rich.console import Console
+
+from corpusforge import errors, schemas, shards
+from corpusforge.report.inspect import inspect
+from corpusforge.report.marked import merge
+
+
+def shown(path: Path | str, *, colour: bool = False, **options: object) -> str:
+    console = Console(width=200, record=True, file=open("/dev/null", "w"), force_terminal=colour)  # noqa: SIM115, PTH123
+    console.print(*inspect(str(path), **options), sep="\n")  # type: ignore[arg-type]
+    return console.export_text(styles=colour)
+
+
+def test_a_run_shows_funnel_and_stages(run_dir: Path) -> None:
+    text = shown(run_dir)
+    assert "deduplicated" in text and "25.0%" in text
+    assert "build-instances" in text
+    assert "heldout_loss" in text
+
+
+def test_a_stage_shows_tables_tallies_and_recipe(run_dir: Path) -> None:
+    for path in (run_dir / "clean", run_dir / "clean/manifest.json"):
+        text = shown(path)
+        assert "page:bad-words" in text
+        assert "text_bytes_in" in text and "400" in text
+        assert "a, b" in text
+
+
+@pytest.mark.parametrize("table", ["documents", "rejects"])
+def test_shards_show_rows_without_steering_the_terminal(run_dir: Path, table: str) -> None:
+    text = shown(run_dir / f"clean/{table}/part-00000-00000.parquet")
+    assert "alert(1)" in text
+    assert "\x1b" not in text and "\u202e" not in text
+    assert "[U+202E]" in text and "␛[31m" in text
+
+
+def test_rows_and_skip(run_dir: Path) -> None:
+    text = shown(run_dir / "clean/rejects/part-00000-00000.parquet", rows=1, skip=1)
+    assert "Menu" in text and "foul" not in text
+    assert "rows 1 to 1 of 3" in text
+
+
+def test_a_kept_page_shows_each_line_with_its_reason(run_dir: Path) -> None:
+    text = shown(run_dir / "clean", document="0" * 32)
+    lines = [line.split(maxsplit=2) for line in text.splitlines() if line[:1].strip().isdigit()]
+    assert [line[0] for line in lines] == ["1", "2", "3", "4", "5"]
+    assert [line[1] for line in lines if ":" in line[1]] == ["line:few-words", "line:no-end-mark"]
+    assert shown(run_dir / "clean/documents/part-00000-00000.parquet", document="0" * 32) == text
+
+
+def test_a_dropped_page_says_why(run_dir: Path) -> None:
+    text = shown(run_dir / "clean", document=f"{2:032x}")
+    assert "the page was dropped: page:bad-words" in text
+    assert "Of two lines." in text
+
+
+def test_what_deduplication_cut(run_dir: Path) -> None:
+    text = shown(run_dir / "dedupe", document=f"{1:032x}")
+    assert "span:repeated: bytes 0 to 10" in text
+    assert "nothing of it is left" in text
+
+
+def test_an_ambiguous_or_unknown_document_is_an_error(run_dir: Path) -> None:
+    with pytest.raises(errors.InputMissing, match="begin so"):
+        inspect(str(run_dir / "clean"), document="0")
+    with pytest.raises(errors.InputMissing, match="no document"):
+        inspect(str(run_dir / "clean"), document="f")
+
+
+def test_merge_puts_every_line_where_it_was() -> None:
+    text = "\n".join(f"line {k}" for k in range(30))
+    gone = {1, 2, 7, 29}
+    kept = "\n".join(line for k, line in enumerate(text.split("\n")) if k not in gone)
+    rejected = [{"line": k, "text": f"line {k}", "reason": "line:x"} for k in gone]
+    merged = merge(kept, rejected)
+    assert [line for _, line, _ in merged] == text.split("\n")
+    assert {k for k, _, reason in merged if reason} == gone
+
+
+def test_an_instance_is_decoded_with_its_masks(run_dir: Path) -> None:
+    shard = run_dir / "instances/train/part-00000-00000.arrow"
+    text = shown(shard)
+    assert "[CLS] the [MASK](river) runs [SEP]" in text
+    assert "5 tokens (A 5, B 0), 1 masked" in text
+    assert "\x1b[1;31m[MASK]" in shown(shard, colour=True)
+
+
+def test_dynamic_masks_are_drawn_as_the_loader_does(tmp_path: Path, run_dir: Path) -> None:
+    schema = schemas.instances_schema(128, masks=False)
+    row = {"input_ids": list(range(5, 105)), "segment_lengths": [40, 60], "pair_label": 1, "document": 7, "index": 0,
+           "copy": 0, "length": 100}  # fmt: skip
+    folder = run_dir / "instances"
+    write_stage(folder, "build-instances", {"train": (schema, [row])}, kind="arrow")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["recipe"] = {"instances": {"mask_rate": 0.2}, "seed": 3}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    text = shown(folder / "train/part-00000-00000.arrow")
+    assert "epoch 0" in text and "B is from elsewhere" in text
+    masked = int(text.split(" masked,")[0].split()[-1])
+    assert 15 <= masked <= 25
+
+
+def test_a_vocabulary(run_dir: Path) -> None:
+    (run_dir / "vocab/manifest.json").unlink()
+    text = shown(run_dir / "vocab")
+    assert "river" in text and "[MASK]" in text and "lower-cased" in text
+
+
+def checkpoint(folder: Path) -> Path:
+    folder.mkdir()
+    header = json.dumps(
+        {"__metadata__": {"format": "pt"}, "a": {"dtype": "F32", "shape": [3, 4], "data_offsets": [0, 48]}}
+    ).encode()
+    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + bytes(48))
+    (folder / "config.json").write_text('{"hidden_size": 4}')
+    state = {"step": 1200, "tokens": 34567, "fingerprint": "f" * 32, "settings": {"steps": 2000}}
+    (folder / "state.json").write_text(json.dumps(state))
+    digests = {p.name: shards.file_digest(str(p)) for p in folder.iterdir()}
+    (folder / "digests.json").write_text(json.dumps(digests))
+    return folder
+
+
+def test_a_checkpoint_shows_step_size_and_integrity(tmp_path: Path) -> None:
+    folder = checkpoint(tmp_path / "step-001200")
+    text = shown(folder)
+    assert "1,200" in text and "34,567" in text and "hidden_size" in text
+    assert "all 3 files agree" in text
+    (folder / "config.json").write_text('{"hidden_size": 5}')
+    assert "damaged: config.json" in shown(folder)
+    (folder / "model.safetensors").write_bytes(b"\1")
+    with pytest.raises(errors.ManifestInvalid, match="no weights"):
+        inspect(str(folder))
+
+
+def test_a_recipe_marks_what_is_not_the_default(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text("seed = 9\n[vocab]\nsize = 4096\n")
+    text = shown(tmp_path / "mine.toml", colour=True)
+    assert "\x1b[1;32m4096" in text
+    assert "Recipe mine" in text
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "absent", tmp_path / "absent.parquet"):
+        with pytest.raises(errors.InputMissing):
+            inspect(str(path))
+
+
+def test_hostile_text_is_never_markup(tmp_path: Path) -> None:
+    text = f"[bold]not bold[/bold] [link=http://x]y[/link] {HOSTILE}"
+    write_stage(tmp_path / "clean", "clean", {"documents": (schemas.DOCUMENTS, [document(0, text)])})
+    assert "[bold]not bold[/bold] [link=http://x]" in shown(tmp_path / "clean/documents/part-00000-00000.parquet")
