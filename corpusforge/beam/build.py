@@ -1,0 +1,144 @@
+"""`BuildInstances`: training instances from anyone's PCollection of DOCUMENTS batches.
+
+    batches -> token ids                                                   (in one step with what comes before)
+    token ids -> packed candidates -> CombineGlobally -> donors, a side input           (segment-pair only)
+    token ids + donors -> instances, and as ``heldout`` those of held-out documents
+
+Token ids are never shuffled. The donors are the same documents as the stage's, and every random choice is keyed by
+document, so the result is the stage's, whatever the batches.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from corpusforge.beam.instances import MergeCandidates
+from corpusforge.beam.io import in_batches
+from corpusforge.beam.sdk import as_itself, beam
+from corpusforge.instances import donors as donor_tables
+from corpusforge.instances.build import PAIR_FORMATS, Builder, BuildSettings
+from corpusforge.instances.donors import Candidates, Donors
+from corpusforge.instances.source import read_source
+from corpusforge.work.instances import SPLITS, DonorSettings, settings_of, split_tokens
+
+if TYPE_CHECKING:
+    from corpusforge.tokens.vocab import Vocab
+
+HELDOUT = "heldout"
+"""Tag of the second output."""
+
+
+class BuildInstances(beam.PTransform):  # type: ignore[misc, name-defined]
+    """DOCUMENTS batches to INSTANCES batches; those of held-out documents are the output ``heldout``.
+
+    ``section``: the values of a recipe's [instances] (`recipe.Instances`); ``seed``: the recipe's.
+
+        train, heldout = documents | BuildInstances(vocab, recipe.Instances(format="segment-pair"), seed=0)
+    """
+
+    def __init__(self, vocab: Vocab, section: Any, *, seed: int = 0) -> None:
+        super().__init__()
+        self.vocab, self.format = vocab, section.format
+        self.settings = settings_of(vocab, section, seed)
+        self.copies = section.copies if section.masking == "duplicated" else 1
+        self.donors = DonorSettings(seed, section.heldout, section.donor_megabytes << 20)
+
+    def expand(self, documents: Any) -> Any:
+        tokens = documents | "Encode" >> beam.ParDo(_Encode(self.vocab)).with_output_types(pa.RecordBatch)
+        sides = [beam.pvalue.AsSingleton(self._donors(tokens))] if self.format in PAIR_FORMATS else []
+        build = _Build(self.settings, self.copies, self.donors)
+        return in_batches(tokens | "Build" >> beam.ParDo(build, *sides).with_outputs(HELDOUT, main="train"))
+
+    def _donors(self, tokens: Any) -> Any:
+        """The donors tables of both parts, one element."""
+        limits = (
+            tokens
+            | "Candidates" >> beam.ParDo(_Candidates(self.donors))
+            | "Smallest" >> beam.CombineGlobally(MergeCandidates(self.donors))
+        )
+        return (
+            tokens
+            | "TakeDonors" >> beam.ParDo(_TakeDonors(self.donors), beam.pvalue.AsSingleton(limits))
+            | "GatherDonors" >> beam.CombineGlobally(beam.combiners.ToListCombineFn())
+            | "Donors" >> beam.Map(_donor_tables, self.vocab.size)
+        )
+
+
+class _Encode(beam.DoFn):  # type: ignore[misc, name-defined]
+    """DOCUMENTS -> TOKENS."""
+
+    def __init__(self, vocab: Vocab) -> None:
+        self.vocab = vocab
+
+    def setup(self) -> None:
+        from corpusforge.tokens.encode import Encoder
+
+        self._encoder = Encoder(self.vocab)
+
+    def process(self, documents: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        yield self._encoder.encode(documents)
+
+
+class _Candidates(beam.DoFn):  # type: ignore[misc, name-defined]
+    """TOKENS -> packed candidates by part."""
+
+    def __init__(self, settings: DonorSettings) -> None:
+        self.settings = settings
+
+    def process(self, tokens: pa.RecordBatch) -> Iterator[dict[str, bytes]]:
+        found = dict.fromkeys(SPLITS, b"")
+        for split, part in split_tokens(tokens, self.settings.seed, self.settings.heldout).items():
+            budget = self.settings.budget_of(split)
+            found[split] = donor_tables.candidates_of(read_source(part), self.settings.seed, budget).pack()
+        yield found
+
+
+class _TakeDonors(beam.DoFn):  # type: ignore[misc, name-defined]
+    """TOKENS, the candidates of the corpus -> (part, the donors among these documents)."""
+
+    def __init__(self, settings: DonorSettings) -> None:
+        self.settings = settings
+
+    def process(self, tokens: pa.RecordBatch, merged: dict[str, bytes]) -> Iterator[tuple[str, Any]]:
+        for split, part in split_tokens(tokens, self.settings.seed, self.settings.heldout).items():
+            limit = Candidates.unpack(merged[split]).limit(self.settings.budget_of(split))
+            taken = donor_tables.take_donors(read_source(part), self.settings.seed, limit)
+            if len(taken.keys):
+                yield split, taken
+
+
+def _donor_tables(taken: Iterable[tuple[str, Any]], vocab_size: int) -> dict[str, pa.RecordBatch]:
+    parts: dict[str, list[Any]] = {split: [] for split in SPLITS}
+    for split, found in taken:
+        parts[split].append(found)
+    return {split: donor_tables.donors_table(found, vocab_size) for split, found in parts.items()}
+
+
+class _Build(beam.DoFn):  # type: ignore[misc, name-defined]
+    """TOKENS, donors -> INSTANCES of both parts."""
+
+    def __init__(self, settings: BuildSettings, copies: int, donors: DonorSettings) -> None:
+        self.settings = {"train": settings, HELDOUT: dataclasses.replace(settings, stored_masks=True)}
+        self.copies, self.donors = copies, donors
+
+    def process(self, tokens: pa.RecordBatch, tables: dict[str, pa.RecordBatch] | None = None) -> Iterator[Any]:
+        with as_itself():
+            for split, part in split_tokens(tokens, self.donors.seed, self.donors.heldout).items():
+                builder = Builder(self.settings[split], _donors_of(tables, split))
+                for copy in range(self.copies if split == "train" else 1):
+                    for built in builder.batches(part, copy):
+                        if built.instances.num_rows:
+                            is_main = split == "train"
+                            yield built.instances if is_main else beam.pvalue.TaggedOutput(HELDOUT, built.instances)
+
+
+def _donors_of(tables: dict[str, pa.RecordBatch] | None, split: str) -> Donors | None:
+    """As `work.instances.load_donors`: a held-out part of fewer than two documents borrows from training."""
+    if tables is None:
+        return None
+    own, other = Donors(tables[split]), Donors(tables["train"])
+    return other if len(own) < 2 and len(other) else own

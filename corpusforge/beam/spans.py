@@ -1,0 +1,201 @@
+"""`DedupeSpans`: exact repeats cut out of anyone's PCollection of DOCUMENTS batches.
+
+    batches -> numbered by content                    (one 64-bit mark a batch is gathered)
+    batches -> packed blocks of span hashes -> GroupByKey -> losers of each batch     (24 bytes a span)
+    losers  -> asked of the batches that keep the copy: which document, which byte    (ids and sentence offsets)
+    batches + cuts -> CoGroupByKey -> documents, repeats                              (the text, once)
+
+What the stage reads twice from disk a free pipeline cannot read again, so the text passes one shuffle, compressed by
+nothing but Arrow; hashes are computed twice instead of travelling with it. The result is that of the stage, whatever
+the batches: survivors are chosen by document, and the number of a batch decides nothing but where a row is looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import xxhash
+
+from corpusforge import errors
+from corpusforge.beam.dedupe import PARTITIONS, FindLosers
+from corpusforge.beam.engine import count
+from corpusforge.beam.io import in_batches
+from corpusforge.beam.sdk import as_itself, beam
+from corpusforge.dedupe.cut import Cuts, cut_documents, cut_sentences
+from corpusforge.dedupe.spans import (
+    column_spans,
+    hash_documents,
+    pack_block,
+    pack_losers,
+    place,
+    row_of,
+    unit_of,
+    unpack_losers,
+)
+
+REPEATS = "repeats"
+"""Tag of the second output."""
+
+_WHERE = pa.schema([("place", pa.uint64()), ("document", pa.string()), ("start", pa.int64())])
+"""Where the kept copy of a sentence stands."""
+
+
+class DedupeSpans(beam.PTransform):  # type: ignore[misc, name-defined]
+    """DOCUMENTS batches without repeated spans; what was cut is the output ``repeats`` (REPEATS batches).
+
+    Document ids must be unique (as `ReadDocuments` makes them).
+
+        kept, repeats = documents | DedupeSpans(span_sentences=3, min_sentences=3)
+    """
+
+    def __init__(
+        self,
+        *,
+        span_sentences: int = 3,
+        min_sentences: int = 3,
+        min_words: int = 0,
+        fold_numbers: bool = False,
+    ) -> None:
+        super().__init__()
+        self.span_sentences, self.fold_numbers = span_sentences, fold_numbers
+        self.floors = {"min_sentences": min_sentences, "min_words": min_words}
+
+    def expand(self, documents: Any) -> Any:
+        hashing = {"span_sentences": self.span_sentences, "fold_numbers": self.fold_numbers}
+        marks = documents | "Mark" >> beam.ParDo(_Mark()) | "Gather" >> beam.CombineGlobally(SortedMarks())
+        numbered = documents | "Number" >> beam.ParDo(_Number(), beam.pvalue.AsSingleton(marks))
+        hashed = numbered | "Hash" >> beam.ParDo(_Hash(hashing)).with_outputs("where", main="blocks")
+        losers = hashed["blocks"] | "ByHash" >> beam.GroupByKey() | "FindLosers" >> beam.ParDo(FindLosers())
+        grouped = losers | "ByBatch" >> beam.GroupByKey()
+        cuts = grouped | "Sentences" >> beam.ParDo(_Sentences(self.span_sentences)).with_outputs("asked", main="cuts")
+        asking = {"asked": cuts["asked"], "where": hashed["where"]}
+        answers = asking | "Ask" >> beam.CoGroupByKey() | "Locate" >> beam.ParDo(_Locate())
+        parts = {"documents": numbered, "cuts": cuts["cuts"], "answers": answers}
+        cutting = beam.ParDo(_Cut(hashing, self.floors)).with_outputs(REPEATS, main="documents")
+        return in_batches(parts | "Join" >> beam.CoGroupByKey() | "Cut" >> cutting)
+
+
+def mark_of(documents: pa.RecordBatch) -> int:
+    """64 bits that name a batch by the ids in it."""
+    return xxhash.xxh3_64_intdigest("\n".join(documents.column("id").to_pylist()).encode())
+
+
+class SortedMarks(beam.CombineFn):  # type: ignore[misc, name-defined]
+    """Marks of all batches, ascending, packed as uint64."""
+
+    def create_accumulator(self) -> list[int]:
+        return []
+
+    def add_input(self, marks: list[int], mark: int) -> list[int]:
+        marks.append(mark)
+        return marks
+
+    def merge_accumulators(self, many: Iterable[list[int]]) -> list[int]:
+        return [mark for marks in many for mark in marks]
+
+    def extract_output(self, marks: list[int]) -> bytes:
+        return np.sort(np.array(marks, "<u8")).tobytes()
+
+
+class _Mark(beam.DoFn):  # type: ignore[misc, name-defined]
+    """A batch -> its mark."""
+
+    def process(self, documents: pa.RecordBatch) -> Iterator[int]:
+        if documents.num_rows:
+            yield mark_of(documents)
+
+
+class _Number(beam.DoFn):  # type: ignore[misc, name-defined]
+    """A batch -> (its number, the batch)."""
+
+    def process(self, documents: pa.RecordBatch, packed: bytes) -> Iterator[tuple[int, pa.RecordBatch]]:
+        marks = np.frombuffer(packed, "<u8")
+        if not documents.num_rows:
+            return
+        mark = np.uint64(mark_of(documents))
+        first, behind = np.searchsorted(marks, mark, "left"), np.searchsorted(marks, mark, "right")
+        if behind - first != 1:
+            first_id = documents.column("id")[0].as_py()
+            with as_itself():
+                raise errors.StageMismatch(
+                    "DedupeSpans", f"the documents from id {first_id} on come twice", "give every document once"
+                )
+        yield int(first), documents
+
+
+class _Hash(beam.DoFn):  # type: ignore[misc, name-defined]
+    """(number, batch) -> (partition, packed block) and, as ``where``, (number, ids and sentence offsets)."""
+
+    def __init__(self, hashing: Mapping[str, Any]) -> None:
+        self.hashing = dict(hashing)
+
+    def process(self, numbered: tuple[int, pa.RecordBatch]) -> Iterator[Any]:
+        number, documents = numbered
+        rows = hash_documents(documents, **self.hashing)
+        yield beam.pvalue.TaggedOutput("where", (number, rows.select(["document", "starts"])))
+        hashes, offsets = column_spans(rows.column("hashes"))
+        keys = np.repeat(rows.column("key").to_numpy(), np.diff(offsets))
+        partitions = (hashes >> np.uint64(32)) * np.uint64(PARTITIONS) >> np.uint64(32)
+        for partition in range(PARTITIONS):
+            chosen = np.flatnonzero((partitions == partition) & (hashes != 0))
+            if len(chosen):
+                yield partition, pack_block(hashes[chosen], keys[chosen], place(number, chosen))
+
+
+class _Sentences(beam.DoFn):  # type: ignore[misc, name-defined]
+    """(number, packed losers) -> (number, packed rows and places); as ``asked``, (other batch, (number, places))."""
+
+    def __init__(self, span_sentences: int) -> None:
+        self.span_sentences = span_sentences
+
+    def process(self, group: tuple[int, Iterable[bytes]]) -> Iterator[Any]:
+        number, blocks = group
+        losers, survivors = unpack_losers(blocks)
+        rows, places = cut_sentences(row_of(losers), survivors, self.span_sentences)
+        yield number, pack_losers(rows.astype(np.uint64), places)
+        units = unit_of(places)
+        for other in np.unique(units).tolist():
+            question = (number, np.unique(places[units == other]).tobytes())
+            yield beam.pvalue.TaggedOutput("asked", (other, question))
+
+
+class _Locate(beam.DoFn):  # type: ignore[misc, name-defined]
+    """(number, who asks for which places, ids and offsets) -> (who asked, the answer as a `_WHERE` batch)."""
+
+    def process(self, group: tuple[int, Mapping[str, Any]]) -> Iterator[tuple[int, pa.RecordBatch]]:
+        asked = list(group[1]["asked"])
+        if not asked:
+            return
+        (where,) = group[1]["where"]
+        starts, offsets = column_spans(where.column("starts"))
+        for number, packed in asked:
+            places = np.frombuffer(packed, np.uint64)
+            rows = row_of(places)
+            owners = pa.array(np.searchsorted(offsets, rows, "right") - 1)
+            columns = [pa.array(places), where.column("document").take(owners), pa.array(starts[rows].astype(np.int64))]
+            yield number, pa.RecordBatch.from_arrays(columns, schema=_WHERE)
+
+
+class _Cut(beam.DoFn):  # type: ignore[misc, name-defined]
+    """(number, batch, its cuts, where the copies are) -> what stays of the batch, and its repeats."""
+
+    def __init__(self, hashing: Mapping[str, Any], floors: Mapping[str, int]) -> None:
+        self.hashing, self.floors = dict(hashing), dict(floors)
+
+    def process(self, group: tuple[int, Mapping[str, Any]]) -> Iterator[Any]:
+        (documents,) = group[1]["documents"]
+        rows, places = unpack_losers(group[1]["cuts"])
+        answers = pa.Table.from_batches(list(group[1]["answers"]), _WHERE).sort_by("place").combine_chunks()
+        found = pa.array(np.searchsorted(answers["place"].to_numpy(), places))
+        kept = answers.select(["document", "start"]).take(found).combine_chunks()
+        ids = kept["document"].chunk(0) if len(rows) else pa.array([], pa.string())
+        cuts = Cuts(rows.astype(np.int64), places, ids, kept["start"].to_numpy())
+        cut = cut_documents(documents, hash_documents(documents, **self.hashing), cuts, **self.floors)
+        count(cut.tallies)
+        if cut.documents.num_rows:
+            yield cut.documents
+        if cut.repeats.num_rows:
+            yield beam.pvalue.TaggedOutput(REPEATS, cut.repeats)
