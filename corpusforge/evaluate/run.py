@@ -16,7 +16,7 @@ from corpusforge import errors, shards
 from corpusforge.evaluate.blimp import blimp, read_pairs
 from corpusforge.evaluate.mlm import heldout_loss
 from corpusforge.progress import Progress, Silent
-from corpusforge.trainer.corpus import Corpus, open_corpus
+from corpusforge.trainer.corpus import Corpus, open_table
 from corpusforge.trainer.export import load_model
 from corpusforge.trainer.prepare import choose_device, choose_dtype, load_specials
 
@@ -90,8 +90,8 @@ def _instances(data_folder: str | None) -> tuple[Corpus, Corpus | None]:
     manifest = shards.Manifest.load(data_folder)
     if not manifest.rows.get("heldout"):
         raise errors.InputMissing(data_folder, "no instance of it is held out", mend)
-    heldout = open_corpus(manifest.paths(data_folder, "heldout"))
-    train = open_corpus(manifest.paths(data_folder, "train")) if manifest.rows.get("train") else None
+    heldout = open_table(data_folder, manifest, "heldout")
+    train = open_table(data_folder, manifest, "train") if manifest.rows.get("train") else None
     return heldout, train
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from corpusforge import errors, seeds, shards
+from corpusforge.shards import Manifest
 
 Ints = npt.NDArray[np.int64]
 
@@ -82,6 +84,19 @@ def flat_positions(counts: Ints) -> tuple[Ints, Ints]:
     return np.arange(len(owner), dtype=np.int64) - begins[owner], owner
 
 
+def open_table(folder: str, manifest: Manifest, table: str) -> Corpus:
+    """Map a table of a finished stage, after a look at the sizes of its shards.
+
+    Raises `errors.ManifestInvalid` where one is missing or not as long as the manifest says, and as `open_corpus`.
+    """
+    for shard, path in zip(manifest.shards.get(table, []), manifest.paths(folder, table), strict=True):
+        # Arrow reads a file cut between two batches as a shorter one, so it would not be noticed below.
+        if not shards.is_remote(path) and (not Path(path).is_file() or Path(path).stat().st_size != shard.bytes):
+            what = f"missing, or not the {shard.bytes:,} bytes its manifest says"
+            raise errors.ManifestInvalid(path, what, "run build-instances again")
+    return open_corpus(manifest.paths(folder, table))
+
+
 def open_corpus(paths: Sequence[str]) -> Corpus:
     """Map the shards at ``paths``.
 
@@ -97,7 +112,7 @@ def open_corpus(paths: Sequence[str]) -> Corpus:
         for name in _list_columns(batches):
             kind = batches[0].column(name).type.value_type.to_pandas_dtype()
             lists.setdefault(name, []).append(np.frombuffer(whole, kind, whole.size // np.dtype(kind).itemsize))
-    if not parts:
+    if not sum(map(len, parts.get("length", []))):
         raise errors.TrainingStopped(", ".join(paths[:1]) or "instances", "no instances", "build instances first")
     columns = {name: np.concatenate(arrays) for name, arrays in parts.items()}
     masked = "masked_positions" in lists

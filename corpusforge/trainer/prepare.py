@@ -17,7 +17,7 @@ from corpusforge.instances.masking import Masker, Specials
 from corpusforge.shards import Manifest
 from corpusforge.tokens.vocab import Vocab
 from corpusforge.trainer.batches import Batch, make_batches, read_step
-from corpusforge.trainer.corpus import Corpus, flat_positions, open_corpus
+from corpusforge.trainer.corpus import Corpus, flat_positions, open_table
 from corpusforge.trainer.model import Architecture
 from corpusforge.trainer.order import Stream, streams
 from corpusforge.trainer.settings import Resolved, Settings, resolve
@@ -57,12 +57,10 @@ def prepare(data_folder: str, settings: Settings, *, vocab_folder: str) -> Job:
     fit, `errors.RecipeInvalid` for settings that cannot work on this data or machine.
     """
     manifest = Manifest.load(data_folder)
-    corpus = open_corpus(manifest.paths(data_folder, "train"))
-    if not len(corpus):
-        raise errors.TrainingStopped(data_folder, "there is no instance in it", "look at the report of build-instances")
+    corpus = open_table(data_folder, manifest, "train")
     specials = load_specials(vocab_folder)
     _check_vocabulary(corpus, specials, data_folder, vocab_folder)
-    held = open_corpus(manifest.paths(data_folder, "heldout")) if manifest.rows.get("heldout") else None
+    held = open_table(data_folder, manifest, "heldout") if manifest.rows.get("heldout") else None
     resolved = resolve(settings, corpus.longest)
     device = choose_device(settings.device)
     return Job(

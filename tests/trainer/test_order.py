@@ -1,0 +1,120 @@
+"""The order of the data: a permutation each epoch, nothing lost or doubled, the same for any sharding."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpusforge.trainer.corpus import Corpus, Ragged
+from corpusforge.trainer.order import Stream, cut_pieces, streams
+from corpusforge.trainer.settings import Part, Settings, resolve
+
+
+def corpus_of(lengths: list[int], firsts: list[int] | None = None, copies: list[int] | None = None) -> Corpus:
+    """Instances of these lengths; ids are not looked at."""
+    n = len(lengths)
+    nothing = Ragged([], np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64))
+    return Corpus(
+        ids=nothing,
+        masked_positions=None,
+        masked_labels=None,
+        keys=np.arange(1, n + 1, dtype=np.uint64) * np.uint64(7919),
+        lengths=np.array(lengths, np.int64),
+        first_lengths=np.array(firsts or lengths, np.int64),
+        pair_labels=np.zeros(n, np.int8) if firsts else None,
+        copies=np.array(copies or [0] * n, np.uint16),
+    )
+
+
+lengths = st.lists(st.integers(3, 40), min_size=1, max_size=30)
+
+
+@given(lengths, st.integers(8, 40))
+def test_pieces_put_together_are_the_instances(found: list[int], room: int) -> None:
+    pieces = cut_pieces(corpus_of(found), room)
+    for row, length in enumerate(found):
+        mine = np.flatnonzero(pieces.rows == row)
+        tokens = [t + pieces.shifts[k] for k in mine for t in range(1, pieces.lengths[k] - 1)]
+        assert tokens == list(range(1, length - 1))
+        assert len(mine) == max(1, -(-(length - 2) // (room - 2)))  # as few as can be, about equally long
+        assert np.ptp(pieces.lengths[mine]) <= 1
+    assert pieces.lengths.max() <= room
+    assert len(np.unique(pieces.keys)) == len(pieces.keys)
+
+
+def truncated(a: list[int], b: list[int], room: int) -> list[int]:
+    """The slow rule: while too long, the longer loses a token (tie: B, as in BERT), A in front and B behind."""
+    while len(a) + len(b) > room:
+        if len(a) > len(b):
+            a = a[1:]
+        else:
+            b = b[:-1]
+    return [*a, *b]
+
+
+@given(st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=20), st.integers(8, 40))
+def test_pairs_lose_the_longer_side_first(sizes: list[tuple[int, int]], room: int) -> None:
+    corpus = corpus_of([a + b + 3 for a, b in sizes], [a + 2 for a, _ in sizes])
+    pieces = cut_pieces(corpus, room)
+    for k, (a, b) in enumerate(sizes):
+        kept = truncated(list(range(1, a + 1)), list(range(a + 2, a + b + 2)), room - 3)
+        expected = [0, *kept, a + b + 2]
+        expected.insert(sum(1 for t in kept if t <= a) + 1, a + 1)  # the [SEP] between
+        mine = [0, *(t + pieces.shifts[k] for t in range(1, pieces.lengths[k] - 1)), a + b + 2]
+        assert (mine, pieces.first_lengths[k]) == (expected, mine.index(a + 1) + 1)
+
+
+@given(lengths, st.integers(40, 200), st.integers(0, 5))
+def test_every_epoch_reads_every_piece_once_and_steps_are_full(found: list[int], tokens: int, seed: int) -> None:
+    stream = Stream(corpus_of(found), Part(3, 43, 40, tokens), 0, seed, 2)
+    read = [pair for step in range(3, 43) for pair in stream.step(step)]
+    assert [e for e, _ in itertools.groupby(epoch for epoch, _ in read)] == list(range(2, read[-1][0] + 1))
+    for epoch in range(2, read[-1][0]):  # the last may not be whole
+        pieces = np.concatenate([chosen for e, chosen in read if e == epoch])
+        assert sorted(pieces) == list(range(len(found)))
+    sizes = [sum(stream.pieces.lengths[chosen].sum() for _, chosen in stream.step(step)) for step in range(3, 43)]
+    assert all(abs(size - tokens) < 40 for size in sizes)
+    assert abs(sum(sizes) - 40 * tokens) < 40
+    assert stream.next_epoch() == read[-1][0] + 1
+
+
+def test_epochs_differ_and_a_new_stream_agrees() -> None:
+    corpus = corpus_of([10] * 50)
+    one, two = (Stream(corpus, Part(0, 20, 40, 100), 0, 7, 0) for _ in range(2))
+    assert one.step(0)[0][1].tolist() != one.step(5)[0][1].tolist()
+    for step in (17, 3, 3, 11):
+        mine, theirs = one.step(step), two.step(step)
+        assert [(e, c.tolist()) for e, c in mine] == [(e, c.tolist()) for e, c in theirs]
+
+
+def test_order_follows_the_instances_not_the_rows() -> None:
+    corpus = corpus_of([5, 9, 30, 12, 7, 21])
+    turned = np.array([4, 2, 0, 1, 5, 3])
+    other = dataclasses.replace(
+        corpus, keys=corpus.keys[turned], lengths=corpus.lengths[turned], first_lengths=corpus.lengths[turned]
+    )
+    mine = Stream(corpus, Part(0, 9, 40, 40), 0, 0, 0).step(4)
+    theirs = Stream(other, Part(0, 9, 40, 40), 0, 0, 0).step(4)
+    assert [(e, c.tolist()) for e, c in mine] == [(e, turned[c].tolist()) for e, c in theirs]
+
+
+def test_epoch_k_reads_copy_k() -> None:
+    corpus = corpus_of([10, 12, 14] * 3, copies=[0] * 3 + [1] * 3 + [2] * 3)
+    stream = Stream(corpus, Part(0, 30, 40, 40), 0, 0, 0)
+    for step in range(30):
+        for epoch, chosen in stream.step(step):
+            assert (corpus.copies[stream.pieces.rows[chosen]] == epoch % 3).all()
+    assert stream.epochs() == 30 * 40 / 36
+
+
+def test_epochs_are_numbered_on_behind_the_switch() -> None:
+    settings = Settings(preset="bert-tiny", steps=20, batch_tokens=100, short_length=16, short_share=0.5)
+    corpus = corpus_of([40, 30, 12, 8, 9])
+    short, full = streams(corpus, resolve(settings, corpus.longest), 0)
+    last = max(epoch for epoch, _ in short.step(9))
+    assert full.step(10)[0][0] == last + 1
+    assert (short.part.length, full.part.length, full.part.start) == (16, 40, 10)
