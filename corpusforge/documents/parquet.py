@@ -39,6 +39,8 @@ def read_parquet(
     Raises `errors.InputUnreadable` for a file that is no Parquet or has no such text column. A row group that is
     damaged inside is one reject from the first row that cannot be read.
     """
+    if not file.read(1):
+        return  # an empty file has no rows
     table = _open(file, path, columns)
     names = [name for name in columns if name in table.schema_arrow.names]
     first_row = 0
@@ -51,6 +53,7 @@ def read_parquet(
 
 def _open(file: BinaryIO, path: str, columns: Columns) -> pq.ParquetFile:
     try:
+        file.seek(0)
         table = pq.ParquetFile(file, buffer_size=1 << 20, pre_buffer=False)
     except (pa.ArrowException, OSError) as error:
         what = f"not a Parquet file, or cut short ({str(error).splitlines()[0][:200]})"

@@ -21,6 +21,10 @@ _CHUNK = re.compile(rb"[ \t]*([0-9a-fA-F]{1,8})[ \t]*(;[^\r\n]*)?\r?\n")
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([^\s\"';,]+)", re.I)
 
 
+_BINARY = (b"%PDF-", b"\x89PNG", b"GIF8", b"\xff\xd8\xff", b"PK\x03\x04", b"\x7fELF")
+"""First bytes of formats that servers often call HTML (PDF, PNG, GIF, JPEG, ZIP, ELF)."""
+
+
 class BodyBroken(Exception):
     """A body cannot be decoded. The message says why."""
 
@@ -183,7 +187,7 @@ def looks_binary(body: bytes) -> bool:
     NULs in about half of the places are UTF-16, a few are sloppy servers; between the two stand binary formats.
     """
     head = body[:1024]
-    if head.startswith((b"%PDF-", *MAGIC)):
+    if head.startswith((*_BINARY, *MAGIC)):
         return True
     nuls = head.count(0)
     return nuls > len(head) // 50 and not head.startswith((b"\xff\xfe", b"\xfe\xff")) and nuls < 0.3 * len(head)

@@ -8,6 +8,7 @@ next record behind it that can be found. FastWARC 2.0 does not read ARC.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -22,6 +23,11 @@ _ROWS = 512
 
 _STARTS = {"gzip": b"\x1f\x8b\x08", "zstd": b"\x28\xb5\x2f\xfd", "": b"\nWARC/"}
 """What a record begins with in a file of each codec."""
+
+
+_BARE_LF = re.compile(rb"WARC/\d\.\d\n")
+"""The first line of files whose headers do not end in CRLF, which FastWARC reads only when told to be lenient. It then
+passes over rubbish in silence, so others are read strictly."""
 
 
 def read_archive(file: BinaryIO, *, html: str, max_record_bytes: int, skip: Skip) -> Iterator[ReaderOutput]:
@@ -44,6 +50,7 @@ def read_archive(file: BinaryIO, *, html: str, max_record_bytes: int, skip: Skip
 
 def _head(file: BinaryIO) -> bytes:
     """The first bytes of the content, decompressed."""
+    file.seek(0)
     try:
         return next(blocks(file), b"")[:4096]
     except Damaged:
@@ -77,12 +84,13 @@ def _readable(block: bytes) -> str:
 def _warc_records(file: BinaryIO, limit: int) -> Iterator[Raw]:
     """Every record; a damaged stretch is one record with a fault."""
     start_mark = _STARTS.get(codec_of(file.read(4)), b"")
+    lenient = _BARE_LF.match(_head(file)) is not None
     start: int | None = 0
     reported = False
     while start is not None:
         after = start
         try:
-            for record in _iterate(file, start):
+            for record in _iterate(file, start, lenient):
                 after = start + record.stream_pos
                 raw = _raw(record, limit)
                 yield raw
@@ -103,11 +111,11 @@ def _warc_records(file: BinaryIO, limit: int) -> Iterator[Raw]:
         start = _next_start(file, after + 1, start_mark)
 
 
-def _iterate(file: BinaryIO, start: int) -> Any:
+def _iterate(file: BinaryIO, start: int, lenient: bool) -> Any:
     from fastwarc.warc import ArchiveIterator
 
     file.seek(start)
-    return ArchiveIterator(file, parse_http=False, fsspec_args=False)
+    return ArchiveIterator(file, parse_http=False, quirks_mode=lenient, fsspec_args=False)
 
 
 _SHORT = "cut short"

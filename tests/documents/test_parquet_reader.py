@@ -1,0 +1,80 @@
+"""Parquet: types, cuts by row group, files that are none."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from raw_inputs import read_all
+
+from corpusforge import errors
+
+
+def _write(path: Path, columns: dict[str, Any], **options: Any) -> Path:
+    pq.write_table(pa.table(columns), path, **options)
+    return path
+
+
+def test_rows_of_any_cut_are_the_same(tmp_path: Path) -> None:
+    texts = [f"{i} " + "word " * (i % 300) for i in range(5000)]
+    moments = pa.array([i * 1000 for i in range(5000)], pa.timestamp("ms"))
+    columns = {"text": texts, "url": [f"u{i}" for i in range(5000)], "timestamp": moments, "other": list(range(5000))}
+    path = _write(tmp_path / "a.parquet", columns, row_group_size=700)
+    whole = read_all(path)
+    assert whole.texts == texts
+    assert [r["position"] for r in whole.documents] == list(range(5000))
+    assert whole.documents[9]["timestamp"] == datetime.datetime.fromtimestamp(9, datetime.UTC)
+    for unit_bytes in (100, 20_000, 100_000):
+        assert read_all(path, unit_bytes=unit_bytes) == whole
+    for skip in (1, 700, 1399, 4999, 5000):
+        assert read_all(path, skip=skip).documents == whole.documents[skip:]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary(), pa.dictionary(pa.int32(), pa.string())])
+def test_every_kind_of_text(tmp_path: Path, kind: pa.DataType) -> None:
+    column = pa.array(["a", None, "Zoë\0"], pa.string()).cast(kind)
+    out = read_all(_write(tmp_path / "a.parquet", {"text": column}))
+    assert out.texts == ["a", "Zoë"]
+    assert out.reasons == ["record:no-text"]
+    assert out.rejects[0]["position"] == 1
+
+
+def test_a_text_above_the_limit_is_rejected(tmp_path: Path) -> None:
+    out = read_all(_write(tmp_path / "a.parquet", {"text": ["a", "b" * 2000]}), max_record_bytes=1000)
+    assert (out.texts, out.reasons) == (["a"], ["record:too-large"])
+
+
+@pytest.mark.parametrize("columns", [{"content": ["a"]}, {"text": [1]}])
+def test_a_missing_column_is_named(tmp_path: Path, columns: dict[str, Any]) -> None:
+    with pytest.raises(errors.InputUnreadable, match="column 'text'"):
+        read_all(_write(tmp_path / "a.parquet", columns))
+
+
+@pytest.mark.parametrize("data", [b"", b"garbage", b"PAR1garbagePAR1"])
+def test_what_is_no_parquet_is_an_error(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "a.parquet"
+    path.write_bytes(data)
+    if not data:
+        assert read_all(path).records == 0
+        return
+    with pytest.raises(errors.InputUnreadable, match="not a Parquet file"):
+        read_all(path)
+
+
+def test_a_damaged_row_group_is_one_reject(tmp_path: Path) -> None:
+    path = _write(
+        tmp_path / "a.parquet", {"text": [f"{i} " * 50 for i in range(3000)]}, row_group_size=1000, use_dictionary=False
+    )
+    group = pq.ParquetFile(path).metadata.row_group(1).column(0)
+    data = bytearray(path.read_bytes())
+    start = group.data_page_offset
+    data[start : start + 200] = b"\xff" * 200
+    path.write_bytes(bytes(data))
+    out = read_all(path)
+    assert len(out.texts) == 2000
+    assert out.reasons == ["record:unreadable"]
+    assert out.rejects[0]["position"] == 1000

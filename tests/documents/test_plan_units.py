@@ -1,0 +1,129 @@
+"""Planning: what is found, how it is named, grouped and cut."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from raw_inputs import read_all
+
+from corpusforge import errors
+from corpusforge.documents.plan import plan_units, unit_size
+
+Write = Callable[[str, bytes], Path]
+
+
+def _sources(*paths: object, format: str = "text") -> list[str]:
+    return [p.source for u in plan_units([str(p) for p in paths], format=format) for p in u.pieces]
+
+
+def test_sources_are_relative_to_what_was_named(write: Write, tmp_path: Path) -> None:
+    for name in ("in/b.txt", "in/x/a.txt", "in/x/y/c.txt", "in/.hidden.txt", "in/_SUCCESS"):
+        write(name, b"text")
+    root = tmp_path / "in"
+    assert _sources(root) == ["b.txt", "x/a.txt", "x/y/c.txt"]
+    assert _sources(root / "x/a.txt") == ["a.txt"]
+    assert _sources(f"{root}/*/*.txt") == ["x/a.txt"]
+    assert _sources(f"{root}/**/*.txt") == ["b.txt", "x/a.txt", "x/y/c.txt"]
+    assert _sources(f"{root}/x*") == ["x/a.txt", "x/y/c.txt"]
+    assert _sources(f"file://{root}") == ["b.txt", "x/a.txt", "x/y/c.txt"]
+    assert _sources(f"file://{root}/x/*.txt") == ["a.txt"]
+
+
+def test_a_relative_path_gives_the_same_sources(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write("in/b.txt", b"text")
+    monkeypatch.chdir(tmp_path)
+    assert _sources("in") == _sources("in/*") == _sources("in/b.txt") == ["b.txt"]
+    assert _sources("*/b.txt") == ["in/b.txt"]
+
+
+def test_a_file_named_twice_is_read_once_and_names_that_collide_are_told_apart(write: Write, tmp_path: Path) -> None:
+    for name in ("p/x/a.txt", "q/x/a.txt", "q/b.txt"):
+        write(name, b"text")
+    assert _sources(tmp_path / "p", tmp_path / "p/x") == ["x/a.txt"]
+    assert _sources(tmp_path / "p", tmp_path / "q") == ["b.txt", "p/x/a.txt", "q/x/a.txt"]
+    assert _sources(tmp_path / "p/x/a.txt", tmp_path / "q/x/a.txt") == ["p/x/a.txt", "q/x/a.txt"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("a.warc.gz", b"", "warc"),
+        ("a.warc.wet.gz", b"", "wet"),
+        ("a.warc.wat.gz", b"", "warc"),
+        ("a.arc", b"", "warc"),
+        ("a.jsonl.zst", b"", "jsonl"),
+        ("a.parquet", b"", "parquet"),
+        ("a.TXT", b"", "text"),
+        ("a.dat", b"WARC/1.1\r\nWARC-Type: response\r\n", "warc"),
+        ("a.dat", b'{"text": "a"}\n', "jsonl"),
+        ("a.dat", b"PAR1....", "parquet"),
+        ("README", b"Read me.\n", "text"),
+    ],
+)
+def test_formats_by_name_and_content(write: Write, name: str, content: bytes, expected: str) -> None:
+    assert plan_units([str(write(name, content))])[0].pieces[0].format == expected
+
+
+def test_what_cannot_be_told_is_an_error(write: Write) -> None:
+    with pytest.raises(errors.InputUnreadable, match="format cannot be told"):
+        plan_units([str(write("a.bin", b"\0\1\2\3" * 99))])
+
+
+@pytest.mark.parametrize("path", ["missing.txt", "empty", "no*match"])
+def test_nothing_there_is_an_error(tmp_path: Path, path: str) -> None:
+    (tmp_path / "empty").mkdir()
+    for base in (str(tmp_path), f"file://{tmp_path}"):
+        with pytest.raises(errors.InputMissing):
+            plan_units([f"{base}/{path}"])
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read(write: Write) -> None:
+    path = write("a.txt", b"x")
+    path.chmod(0)
+    with pytest.raises(errors.InputUnreadable, match="may not be read"):
+        plan_units([str(path)])
+
+
+def test_a_file_that_vanishes(write: Write) -> None:
+    from corpusforge.documents.read import ReadOptions, read_unit
+
+    path = write("a.txt", b"x")
+    (unit,) = plan_units([str(path)])
+    path.unlink()
+    with pytest.raises(errors.InputMissing, match="has gone"):
+        list(read_unit(unit, ReadOptions()))
+
+
+def test_small_files_are_grouped_and_large_ones_cut(write: Write, tmp_path: Path) -> None:
+    for i in range(6):
+        write(f"in/{i}.jsonl", b'{"text": "%d"}\n' % i)  # 14 bytes each
+    write("in/6.jsonl", b'{"text": "6"}\n' * 10)
+    write("in/7.warc", b"x" * 500)
+    units = plan_units([str(tmp_path / "in")], unit_bytes=60)
+    assert [unit.number for unit in units] == list(range(len(units)))
+    assert [[(p.source, p.start, p.stop) for p in u.pieces] for u in units] == [
+        [(f"{i}.jsonl", 0, -1) for i in range(4)],
+        [("4.jsonl", 0, -1), ("5.jsonl", 0, -1)],
+        [("6.jsonl", 0, 60)],
+        [("6.jsonl", 60, 120)],
+        [("6.jsonl", 120, -1)],
+        [("7.warc", 0, -1)],
+    ]
+    assert [unit_size(unit) for unit in units] == [56, 28, 60, 60, 20, 500]
+    json.dumps([dataclasses.asdict(unit) for unit in units])
+
+
+def test_ids_depend_on_source_and_position_alone(write: Write, tmp_path: Path) -> None:
+    for i in range(5):
+        write(f"in/{i}.jsonl", b"".join(b'{"text": "%d %d"}\n' % (i, k) for k in range(50)))
+    write("in/t.txt", b"one\n\ntwo")
+    whole = read_all(tmp_path / "in", text_split="blank-line")
+    assert len({row["id"] for row in whole.documents}) == len(whole.documents) == 252
+    for unit_bytes in (1, 100, 700, 2000):
+        assert read_all(tmp_path / "in", unit_bytes=unit_bytes, text_split="blank-line") == whole

@@ -1,0 +1,80 @@
+"""Reading a unit: batches, and going on where an earlier run stopped."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from raw_inputs import page, read_all, warc_record
+
+from corpusforge import errors
+from corpusforge.documents.plan import Piece, Unit, plan_units
+from corpusforge.documents.read import RawBatch, ReadOptions, read_unit
+
+Write = Callable[[str, bytes], Path]
+
+
+@pytest.fixture
+def folder(write: Write, tmp_path: Path) -> Path:
+    """One unit of every format, with rejects and damage in between."""
+    noise = random.Random(3)
+    words = [" ".join(noise.choices(["forge", "corpus", "text", "line"], k=noise.randint(1, 60))) for _ in range(60)]
+    pages = [warc_record(page(w), status=b"404 No" if i % 7 == 0 else b"200 OK") for i, w in enumerate(words)]
+    members = [bytearray(gzip.compress(p)) for p in pages]
+    members[20][len(members[20]) // 2] ^= 0x55
+    members[41][-5] ^= 0x55
+    write("in/a.warc.gz", b"".join(bytes(m) for m in members))
+    write("in/b.warc", b"".join(pages[:20]) + b"rubbish\r\n" + b"".join(pages[20:40])[:-50])
+    lines = [json.dumps({"text": w}) if i % 9 else "{bad" for i, w in enumerate(words)]
+    write("in/c.jsonl", "\n".join(lines).encode())
+    write("in/d.jsonl.gz", gzip.compress("\n".join(lines).encode())[:-9])
+    write("in/e.txt", "\n\n".join(words).encode())
+    write("in/f.txt", b"")
+    return tmp_path / "in"
+
+
+def _flat(batches: list[RawBatch]) -> list[list[dict[str, object]]]:
+    return [[row for batch in batches for row in batch[table].to_pylist()] for table in (0, 1)]
+
+
+@pytest.mark.parametrize("batch_bytes", [1, 900, 5000, 1 << 20])
+def test_a_resumed_unit_yields_the_same_rest(folder: Path, batch_bytes: int) -> None:
+    (unit,) = plan_units([str(folder)])
+    options = ReadOptions(text_split="blank-line")
+    batches = list(read_unit(unit, options, batch_bytes=batch_bytes))
+    total = sum(b.records for b in batches)
+    assert total > 250
+    done = 0
+    for i, batch in enumerate(batches):
+        if i % max(1, len(batches) // 12) == 0:
+            rest = list(read_unit(unit, options, skip=done, batch_bytes=batch_bytes))
+            assert [b.records for b in rest if b.records] == [b.records for b in batches[i:] if b.records]
+            assert _flat(rest) == _flat(batches[i:])
+        done += batch.records
+    assert sum(b.records for b in read_unit(unit, options, skip=total)) == 0
+
+
+@pytest.mark.parametrize("skip", range(0, 300, 37))
+def test_any_number_of_records_can_be_skipped(folder: Path, skip: int) -> None:
+    whole = read_all(folder, text_split="blank-line")
+    out = read_all(folder, text_split="blank-line", skip=skip)
+    assert out.records == max(0, whole.records - skip)
+    assert out.documents == whole.documents[len(whole.documents) - len(out.documents) :]
+    assert out.rejects == whole.rejects[len(whole.rejects) - len(out.rejects) :]
+
+
+def test_batches_end_where_the_text_reaches_their_size(write: Write) -> None:
+    path = write("a.jsonl", b"".join(b'{"text":"%s"}\n' % (b"x" * 744) for _ in range(100)))
+    (unit,) = plan_units([str(path)])
+    assert [b.records for b in read_unit(unit, ReadOptions(), batch_bytes=10_000)] == [10] * 10  # 744 + 256 each
+    assert [b.records for b in read_unit(unit, ReadOptions(), batch_bytes=10_001)] == [11] * 9 + [1]
+
+
+def test_an_unknown_format_is_an_error(write: Write) -> None:
+    unit = Unit(0, (Piece(str(write("a", b"x")), "a", 0, -1, "tar"),))
+    with pytest.raises(errors.InputUnreadable, match="unknown format"):
+        list(read_unit(unit, ReadOptions()))
