@@ -13,6 +13,7 @@ from in_process import dedupe_units, documents_batch, read_table, write_units
 
 from corpusforge import schemas, shards
 from corpusforge.dedupe.cut import Cut
+from corpusforge.seeds import document_keys
 from corpusforge.work import dedupe
 from corpusforge.work.dedupe import CutWork, HashWork, blocks, span_path
 
@@ -94,6 +95,32 @@ def test_a_line_break_inside_the_cut_is_kept(tmp_path: Path) -> None:
     units = write_units(tmp_path / "in", [[(ids[0], passage), (ids[1], f"X one. {passage} Y two.")]])
     documents, _, _, _ = dedupe_units(units, tmp_path / "out", min_sentences=0)
     assert texts_of(documents)[ids[1]] == "X one.\nY two."
+
+
+def test_audit_rows_end_where_either_document_ends(tmp_path: Path) -> None:
+    ids = _ordered_ids(3)
+    head, tail = "A one. B two. C three.", "D four. E five. F six."
+    both = f"{head} {tail}"
+    for number, texts in enumerate([(both, head, tail), (head, tail, both)]):
+        units = write_units(tmp_path / f"in-{number}", [list(zip(ids, texts, strict=True))])
+        _, repeats, _, _ = dedupe_units(units, tmp_path / f"out-{number}")
+        rows = [tuple(row.values()) for row in repeats.to_pylist() if row["reason"] == "span:repeated"]
+        if number == 0:
+            found = [(ids[1], 0, head, ids[0], 0), (ids[2], 0, tail, ids[0], len(head) + 1)]
+        else:
+            found = [(ids[2], 0, head, ids[0], 0), (ids[2], len(head) + 1, tail, ids[1], 0)]
+        assert [(row[0], row[2], *row[4:]) for row in rows] == found
+
+
+def test_slices_go_on_in_any_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = [documents_batch([(f"{b}-{i}", PAGE * (i + 1)) for i in range(n)]) for b, n in enumerate((3, 0, 5, 4))]
+    monkeypatch.setattr(shards, "read_shard", lambda _: iter(batches))
+    monkeypatch.setattr(dedupe, "SLICE_BYTES", 2 * len(PAGE))
+    whole = [s.column("id").to_pylist() for s in dedupe._slices("")]
+    assert [i for part in whole for i in part] == [i for batch in batches for i in batch.column("id").to_pylist()]
+    for number in range(len(whole) + 1):
+        skip = sum(len(part) for part in whole[:number])
+        assert [s.column("id").to_pylist() for s in dedupe._slices("", skip)] == whole[number:]
 
 
 def test_documents_that_lost_nothing_are_never_dropped(tmp_path: Path) -> None:
@@ -186,8 +213,6 @@ def _files(folder: Path) -> dict[str, str]:
     return {str(p.relative_to(folder)): shards.file_digest(str(p)) for p in names}
 
 
-def _ordered_ids() -> list[str]:
-    """Two ids, that of the survivor first."""
-    from corpusforge.seeds import document_keys
-
-    return sorted(["one", "two"], key=lambda name: int(document_keys([name])[0]))
+def _ordered_ids(count: int = 2) -> list[str]:
+    """Ids in the order of survivors."""
+    return sorted(["one", "two", "three"][:count], key=lambda name: int(document_keys([name])[0]))
