@@ -56,19 +56,28 @@ def split_lines(text: pa.StringArray) -> Rows:
     >>> split_lines(pa.array([" a \\r\\n\\n b", "", "c"])).values.to_pylist()
     ['a', '', 'b', 'c']
     """
-    rows = cut_lines(text)
-    return Rows(pc.utf8_trim_whitespace(rows.values), rows.offsets)
+    spans = line_spans(text)
+    return Rows(byte_slices(spans.data, spans.starts, spans.stops), spans.offsets)
 
 
-def cut_lines(text: pa.StringArray) -> Rows:
-    """The same lines unstripped, each with its line break, as slices of ``text``'s own buffer (no copy)."""
+def line_spans(text: pa.StringArray) -> Spans:
+    """The same lines as byte spans. Unlike sentences they may be empty: start == stop."""
     data, offsets = text_bytes(text)
     stops = _break_stops(data, int(offsets[0]), int(offsets[-1]))
     # "\r\n" is one break; where a document ends between the two, its own end still cuts (from offsets).
     inside = np.minimum(stops, len(data) - 1)
     crlf = (data[stops - 1] == 0x0D) & (data[inside] == 0x0A) & (stops < offsets[-1])
     cuts = np.unique(np.concatenate([offsets, stops[~crlf]]))
-    return Rows(_slices(data, cuts), np.searchsorted(cuts, offsets))
+    starts, stops = _trim(data, cuts)
+    return Spans(data, np.minimum(starts, stops), stops, np.searchsorted(cuts, offsets), offsets[:-1])
+
+
+def byte_slices(data: U8, starts: I64, stops: I64) -> pa.StringArray:
+    """The texts ``data[starts[i]:stops[i]]`` as a column; spans ascend and do not overlap."""
+    if not len(starts):
+        return pa.array([], pa.string())
+    cuts = np.stack([starts, stops], 1).reshape(-1)
+    return _slices(data, cuts).take(pa.array(np.arange(0, len(cuts), 2)))
 
 
 def _slices(data: U8, cuts: I64) -> pa.StringArray:
