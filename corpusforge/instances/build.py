@@ -90,9 +90,11 @@ class Builder:
         statistics = measure_documents(source, plan, self.settings.specials)
         if copy:  # documents are counted once, but none may be lost in any copy
             statistics = {"documents_lost": statistics["documents_lost"]}
+        repeated = copy > 0 and self.settings.copies_redraw == "masks"
         for piece in plan.pieces(_PIECE):
             built = self._make(source, piece, copy)
-            yield Built(built.instances, {**statistics, **built.statistics})
+            again = {"pairs_drawn": 0, "pairs_drawn_random": 0} if repeated else {}
+            yield Built(built.instances, {**statistics, **built.statistics, **again})
             statistics = {}
         if statistics:
             yield Built(pa.RecordBatch.from_pylist([], self.schema), statistics)

@@ -56,8 +56,9 @@ def measure_instances(batch: pa.RecordBatch, plan: Plan, specials: Specials, len
         "lengths": np.bincount(bins, minlength=LENGTH_BINS).tolist(),
         "pairs_next": int(np.count_nonzero(plan.label == 0)),
         "pairs_random": int(np.count_nonzero(plan.label == 1)),
-        "pairs_random_drawn": int(np.count_nonzero((plan.label == 1) & drawn)),
         "pairs_forced": int(np.count_nonzero(plan.forced)),
+        "pairs_drawn": int(np.count_nonzero(drawn & (plan.label >= 0))),
+        "pairs_drawn_random": int(np.count_nonzero(drawn & (plan.label == 1))),
         **_measure_masks(batch, specials),
     }
 
@@ -89,6 +90,7 @@ def judge(
 ) -> dict[str, float]:
     """The ratios of summed statistics, after asserting them.
 
+    ``pairs_drawn`` counts coins that fell: not forced labels, and not those that another copy of the corpus repeats.
     ``words``: how many tokens a random replacement is drawn from (it may draw the original: counted as kept);
     ``balanced``: whether labels that are not forced are fair coins. Raises `errors.InvariantBroken`.
     """
@@ -114,8 +116,7 @@ def judge(
         ratios["pairs_random"] = statistics["pairs_random"] / pairs
         ratios["pairs_forced"] = statistics["pairs_forced"] / pairs
         if balanced:
-            coins = pairs - statistics["pairs_forced"]
-            _within(where, "labels drawn random", statistics["pairs_random_drawn"], coins, 0.5)
+            _within(where, "labels drawn random", statistics["pairs_drawn_random"], statistics["pairs_drawn"], 0.5)
     return ratios
 
 

@@ -18,11 +18,11 @@ from corpusforge.shards import Shard
 def write_dataset_info(folder: str, table: str, finished: Sequence[Shard]) -> None:
     """Write ``<folder>/<table>/state.json`` and ``dataset_info.json`` for the table's shards, in their order.
 
-    Shards without rows are not named: some versions of `datasets` cannot concatenate them.
+    Shards without rows are not named, and nothing is written for a table without rows: `datasets` opens neither.
     """
-    files = [{"filename": shard.name.removeprefix(f"{table}/")} for shard in finished if shard.rows] or [
-        {"filename": shard.name.removeprefix(f"{table}/")} for shard in finished[:1]
-    ]
+    files = [{"filename": shard.name.removeprefix(f"{table}/")} for shard in finished if shard.rows]
+    if not files:
+        return
     state: dict[str, Any] = {
         "_data_files": files,
         "_fingerprint": content.combine(shard.content for shard in finished)[:16],

@@ -25,6 +25,7 @@ from corpusforge.instances import donors as donor_tables
 from corpusforge.instances.build import PAIR_FORMATS, Builder, BuildSettings, is_heldout
 from corpusforge.instances.donors import Candidates, Donors, Taken
 from corpusforge.instances.masking import MaskSettings, Specials
+from corpusforge.instances.measure import judge
 from corpusforge.instances.ragged import offsets_of, slices
 from corpusforge.instances.source import read_source
 from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
@@ -70,7 +71,7 @@ class EncodeWork:
                 output.write(
                     {"tokens": encoded.tokens}, position=position, size=size, tallies={}, statistics=encoded.statistics
                 )
-                advance(_share(unit, documents.num_rows))
+                advance(_bytes(unit, position - documents.num_rows, position))
             return output.finish()
 
 
@@ -188,7 +189,7 @@ class BuildWork:
                     self._build(tokens, builders, output)
                     size = tokens.column("ids").nbytes * self.copies
                     output.write({}, position=behind, size=size, tallies={}, statistics={})
-                advance(_share(unit, tokens.num_rows))
+                advance(_bytes(unit, behind - tokens.num_rows, behind))
             return output.finish()
 
     def _build(self, tokens: pa.RecordBatch, builders: dict[str, Builder], output: UnitOutput) -> None:
@@ -205,6 +206,25 @@ class BuildWork:
         if self.settings.format not in PAIR_FORMATS:
             return {split: Builder(settings[split]) for split in SPLITS}
         return {split: Builder(settings[split], load_donors(self.donors, split)) for split in SPLITS}
+
+
+def judge_parts(statistics: dict[str, Any], settings: BuildSettings) -> dict[str, dict[str, float]]:
+    """The ratios of each part from the stage's summed statistics.
+
+    Raises `errors.InvariantBroken` where something is lost, or a share lies outside its bounds (`measure.judge`).
+    """
+    words, balanced = len(settings.specials.words()), settings.pair_sampling == "balanced"
+    return {
+        split: judge(
+            statistics.get(split, {}),
+            where=split,
+            length=settings.length,
+            mask=settings.mask,
+            words=words,
+            balanced=balanced,
+        )
+        for split in SPLITS
+    }
 
 
 def settings_of(vocab: Vocab, section: Any, seed: int) -> BuildSettings:
@@ -249,6 +269,6 @@ def _by_tokens(path: str) -> Iterator[pa.RecordBatch]:
             yield batch.slice(first, behind - first)
 
 
-def _share(unit: ShardUnit, rows: int) -> int:
-    """Bytes of the unit that so many of its rows stand for."""
-    return unit.bytes * rows // max(unit.rows, 1)
+def _bytes(unit: ShardUnit, first: int, behind: int) -> int:
+    """Bytes of the unit that these of its rows stand for; all rows stand for all bytes."""
+    return unit.bytes * behind // unit.rows - unit.bytes * first // unit.rows

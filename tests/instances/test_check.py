@@ -173,7 +173,7 @@ def test_judged_ratios():
         ({"specials_in_text": 2}, "special ids"),
         ({"masked_as_mask": 0}, "masked as mask"),
         ({"masked_as_random": 0}, "masked as random"),
-        ({"pairs_random_drawn": 0}, "labels drawn random"),
+        ({"pairs_drawn_random": 0}, "labels drawn random"),
     ],
 )
 def test_what_must_not_be_is_refused(change, what):
@@ -192,3 +192,14 @@ def test_nothing_judges_fine_and_specials_in_text_are_counted():
     )
     with broken("inside a segment"):
         Builder(BuildSettings(SPECIALS)).build(spoiled)
+
+
+def test_copies_that_repeat_labels_do_not_repeat_coins():
+    builder = Builder(BuildSettings(SPECIALS, "segment-pair", length=48, copies_redraw="masks"), DONORS)
+    total = {}
+    for copy in range(20):
+        for built in builder.batches(CORPUS, copy):
+            shards.add_statistics(total, built.statistics)
+    assert total["instances"] == 20 * (total["pairs_drawn"] + total["pairs_forced"] // 20)
+    assert total["documents"] == 60
+    judged(total)

@@ -112,13 +112,13 @@ def test_balanced_labels_are_fair_and_original_ones_are_not():
     counts = {}
     for sampling in ("balanced", "original"):
         built = list(pair_builder(tokens, pair_sampling=sampling).batches(tokens))
-        keys = ("pairs_next", "pairs_random", "pairs_random_drawn", "pairs_forced")
+        keys = ("pairs_next", "pairs_random", "pairs_drawn_random", "pairs_forced")
         counts[sampling] = {key: sum(b.statistics[key] for b in built) for key in keys}
     fair = counts["balanced"]
     n = fair["pairs_next"] + fair["pairs_random"]
     assert n > 20_000
     assert fair["pairs_forced"] < 0.005 * n  # last sentences of one token
-    assert abs(fair["pairs_random_drawn"] - (n - fair["pairs_forced"]) / 2) < 5 * math.sqrt(n) / 2
+    assert abs(fair["pairs_drawn_random"] - (n - fair["pairs_forced"]) / 2) < 5 * math.sqrt(n) / 2
     unfair = counts["original"]
     assert unfair["pairs_random"] / (unfair["pairs_next"] + unfair["pairs_random"]) > 0.6  # many long sentences here
 
