@@ -1,0 +1,104 @@
+"""Through Beam's portable protocol: a job service, a worker pool, separate worker processes; digests as locally."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from counting_work import CountingWork, units
+from documents_on_disk import documents, write_units
+from test_stage_graphs import Settings, content
+
+from corpusforge import errors
+from corpusforge.beam import dedupe, instances, vocab
+from corpusforge.beam.engine import Engine, run_map
+from corpusforge.progress import Silent
+from corpusforge.recipe import Instances
+from corpusforge.tokens.counts import select_counts
+from corpusforge.tokens.learn import learn_wordpiece
+
+pytestmark = pytest.mark.slow
+
+HERE = Path(__file__).parent
+
+
+def _serve(command: list[str], port_file: Path, log: Path) -> tuple[subprocess.Popen[bytes], int]:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # workers are started as "python"
+    found = {**os.environ, "PATH": path, "PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parent.parent)])}
+    with log.open("wb") as sink:
+        process = subprocess.Popen(
+            [sys.executable, *command], stdout=sink, stderr=sink, env=found, start_new_session=True
+        )
+    deadline = time.monotonic() + 60
+    while not port_file.exists() or not port_file.read_text():
+        if time.monotonic() > deadline or process.poll() is not None:
+            raise RuntimeError(log.read_text())
+        time.sleep(0.05)
+    return process, int(port_file.read_text())
+
+
+@pytest.fixture(scope="module")
+def portable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    folder = tmp_path_factory.mktemp("services")
+    jobs = ["-m", "apache_beam.runners.portability.local_job_service_main", "--port_file", str(folder / "jobs.port")]
+    started = [_serve(jobs, folder / "jobs.port", folder / "jobs.log")]
+    pool = [str(HERE / "worker_pool_on_localhost.py"), str(folder / "pool.port")]
+    started.append(_serve(pool, folder / "pool.port", folder / "pool.log"))
+    ports = [port for _, port in started]
+    yield Engine(
+        runner="PortableRunner",
+        options=(
+            f"--job_endpoint=localhost:{ports[0]}",
+            "--environment_type=EXTERNAL",
+            f"--environment_config=localhost:{ports[1]}",
+        ),
+    )
+    for process, _ in started:
+        os.killpg(process.pid, signal.SIGTERM)
+    for process, _ in started:
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_units_run_elsewhere_and_errors_come_back(portable: Engine, tmp_path: Path) -> None:
+    many = units()
+    sizes = [u.bytes for u in many]
+
+    def run(work: CountingWork, engine: Engine) -> object:
+        return run_map(engine, work, many, sizes, label="count", folder=work.output, progress=Silent())
+
+    with pytest.raises(errors.InputUnreadable) as raised:
+        run(CountingWork(str(tmp_path / "there"), fail_at=3, how="ours"), portable)
+    assert str(raised.value) == "unit 3: it is broken; mend it; or leave it out"
+    with pytest.raises(errors.CorpusForgeError, match=r"--runner PortableRunner: the pipeline failed .*of theirs"):
+        run(CountingWork(str(tmp_path / "there"), fail_at=3, how="theirs"), portable)
+    there = run(CountingWork(str(tmp_path / "there")), portable)
+    here = run(CountingWork(str(tmp_path / "here")), Engine(1))
+    assert [(r.unit, r.tallies, r.statistics) for r in there] == [(r.unit, r.tallies, r.statistics) for r in here]  # type: ignore[attr-defined]
+    assert content(tmp_path / "there", "numbers") == content(tmp_path / "here", "numbers")
+
+
+def test_the_line_gives_the_digests_of_the_local_run(portable: Engine, tmp_path: Path) -> None:
+    shards = write_units(tmp_path / "in", documents(60), [10, 25])
+    section = Instances(format="segment-pair", length=32, heldout=0.2, masking="duplicated", copies=2)
+    seen = []
+    for name, engine in (("here", Engine(1)), ("there", portable)):
+        out = tmp_path / name
+        dedupe.run(engine, Settings(), shards, str(out / "dedupe"), Silent())
+        words = vocab.run(engine, True, shards, str(out / "vocab"), Silent())
+        counts, statistics = select_counts(vocab.read_blocks(words), min_count=1, max_words=10**6)
+        learned = learn_wordpiece(counts, 512, unused=16)
+        instances.run(engine, section, 7, learned, shards, str(out / "instances"), Silent())
+        found = [content(out / "dedupe", table) for table in ("documents", "repeats")]
+        found += [content(out / "instances", table) for table in ("train", "heldout")]
+        seen.append((found, statistics, learned.digest))
+    assert seen[0] == seen[1]
+    assert min(rows for _, rows in seen[0][0]) > 0
