@@ -27,9 +27,12 @@ from corpusforge.tokens.vocab import MAX_WORD_CHARACTERS, Vocab, arrange, check_
 from corpusforge.tokens.words import Normalization, splitter_for
 
 FED_OCCURRENCES = 16_000_000
-"""Most word occurrences the trainer is given, about ten seconds of reading; larger counts are scaled down."""
+"""Most word occurrences the trainer is given, about ten seconds of reading; above it counts are scaled down."""
 
 _SPECIALS = 5
+
+_SLICE_WORDS = 1 << 18
+"""Words whose characters are looked at together: bounds memory at four million words."""
 
 
 class Learned(NamedTuple):
@@ -56,7 +59,7 @@ def learn(
 ) -> Learned:
     """Learn a WordPiece vocabulary of ``size`` ids, specials and at least ``unused`` slots among them.
 
-    ``counts``: COUNTS sorted by word (`counts.select_counts`); ``alphabet``: most distinct characters kept. Where the
+    ``counts``: COUNTS in any order (`counts.select_counts`); ``alphabet``: most distinct characters kept. Where the
     words do not suffice to fill the size, more [unusedN] slots do. Statistics: characters, words used and left out,
     ``count_scale`` (1: counts as they are), merges, unused.
 
@@ -64,7 +67,8 @@ def learn(
     """
     check_size(size, allow_any_size=allow_any_size)
     normalization = Normalization(lowercase)
-    short = counts.filter(pc.less_equal(pc.utf8_length(counts["word"]), MAX_WORD_CHARACTERS))
+    ordered = counts.take(pc.sort_indices(counts["word"]))
+    short = ordered.filter(pc.less_equal(pc.utf8_length(ordered["word"]), MAX_WORD_CHARACTERS))
     characters, kept = _limit_alphabet(short, alphabet)
     inner = [f"##{c}" for c in characters if _goes_inside(c, normalization)]
     room = size - _SPECIALS - unused
@@ -72,11 +76,17 @@ def learn(
         needed = f"{len(characters) + len(inner) + _SPECIALS + unused:,} ids for characters, specials and unused slots"
         raise errors.RecipeInvalid("vocab.size", f"{size:,} is less than {needed}", "raise it, or lower vocab.alphabet")
     scaled, scale = scale_counts(kept["count"].to_numpy(), fed)
-    pieces = _train(kept["word"].to_pylist(), scaled, characters, inner, room) if characters else []
+    read = scaled > 0
+    pieces = (
+        _train(kept["word"].filter(pa.array(read)).to_pylist(), scaled[read], characters, inner, room)
+        if characters
+        else []
+    )
     vocab = arrange(pieces, size, unused, normalization)
     statistics = {
         "characters": len(characters),
-        "words_learned_from": len(kept),
+        "words_learned_from": int(read.sum()),
+        "words_scaled_away": int(len(read) - read.sum()),
         "words_too_long": len(counts) - len(short),
         "words_outside_alphabet": len(short) - len(kept),
         "count_scale": scale,
@@ -87,38 +97,54 @@ def learn(
 
 
 def scale_counts(counts: npt.NDArray[np.uint64], bound: int) -> tuple[npt.NDArray[np.int64], float]:
-    """Counts scaled down in proportion, none below 1, by the largest factor that keeps their sum within ``bound``.
+    """Counts scaled down in proportion to a sum of ``bound`` where theirs is larger, and the factor.
 
-    >>> scale_counts(np.array([90, 10, 1], np.uint64), 52)[0].tolist()
-    [46, 5, 1]
+    Running totals are rounded, not single counts: a word gets its share rounded down or up, and a hundred words that
+    are due a hundredth each get one occurrence together. Keeping every rare word at one occurrence instead would give
+    rare words far too much weight: on 100 MB of text fed as 1 M occurrences, 70 % of the tokens were those learned
+    from full counts, against 90 % this way.
+
+    >>> scale_counts(np.array([90, 3, 3, 4], np.uint64), 10)[0].tolist()
+    [9, 0, 0, 1]
     """
-    exact = counts.astype(np.float64)
-
-    def scaled(scale: float) -> npt.NDArray[np.int64]:
-        return np.maximum(np.floor(exact * scale), 1).astype(np.int64)
-
-    if exact.sum() <= bound:
+    totals = np.cumsum(counts.astype(np.float64))  # exact below 2**53 occurrences
+    if not len(totals) or totals[-1] <= bound:
         return counts.astype(np.int64), 1.0
-    low, high = 0.0, 1.0
-    for _ in range(52):  # halving a float64 in [0, 1] to its last bit
-        middle = (low + high) / 2
-        low, high = (middle, high) if scaled(middle).sum() <= bound else (low, middle)
-    return scaled(low), low
+    factor = bound / float(totals[-1])
+    running = np.floor(totals * factor).astype(np.int64)
+    return running - np.append(0, running[:-1]), factor
 
 
 def _limit_alphabet(counts: pa.Table, limit: int) -> tuple[list[str], pa.Table]:
     """The most frequent characters, sorted, and the words that are made of them alone."""
+    sums = []
+    for part in _slices(counts):
+        points, owners = _characters(part)
+        # Arrow adds up in 64-bit integers; NumPy's weighted bincount would use floats.
+        table = pa.table({"point": points, "count": part["count"].take(pa.array(owners))})
+        sums.append(table.group_by("point", use_threads=False).aggregate([("count", "sum")]))
+    if not sums:
+        return [], counts
+    totals = pa.concat_tables(sums).group_by("point", use_threads=False).aggregate([("count_sum", "sum")])
+    order = pc.sort_indices(totals, sort_keys=[("count_sum_sum", "descending"), ("point", "ascending")])
+    chosen = np.sort(totals["point"].take(order.slice(0, limit)).to_numpy())
+    inside = []
+    for part in _slices(counts):
+        points, owners = _characters(part)
+        foreign = np.bincount(owners[~np.isin(points, chosen)], minlength=len(part))
+        inside.append(part.filter(pa.array(foreign == 0)))
+    return [chr(point) for point in chosen.tolist()], pa.concat_tables(inside)
+
+
+def _slices(counts: pa.Table) -> list[pa.Table]:
+    return [counts.slice(row, _SLICE_WORDS) for row in range(0, len(counts), _SLICE_WORDS)]
+
+
+def _characters(counts: pa.Table) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+    """Code points of all words, one after another, and the number of the word each belongs to."""
     words = counts["word"]
     points = np.frombuffer("".join(words.to_pylist()).encode("utf-32-le"), np.uint32)
-    lengths = pc.utf8_length(words).to_numpy()
-    # Arrow adds up in 64-bit integers; NumPy's weighted bincount would use floats.
-    owners = np.repeat(np.arange(len(words)), lengths)
-    table = pa.table({"point": points, "count": counts["count"].take(pa.array(owners)).combine_chunks()})
-    totals = table.group_by("point", use_threads=False).aggregate([("count", "sum")])
-    order = pc.sort_indices(totals, sort_keys=[("count_sum", "descending"), ("point", "ascending")])
-    chosen = np.sort(totals["point"].take(order.slice(0, limit)).to_numpy())
-    foreign = np.bincount(owners[~np.isin(points, chosen)], minlength=len(words))
-    return [chr(point) for point in chosen.tolist()], counts.filter(pa.array(foreign == 0))
+    return points, np.repeat(np.arange(len(words)), pc.utf8_length(words).to_numpy())
 
 
 def _goes_inside(character: str, normalization: Normalization) -> bool:

@@ -14,11 +14,12 @@ import json
 import re
 import unicodedata
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import xxhash
 
-from corpusforge import errors, shards
+from corpusforge import errors
 from corpusforge.tokens.words import Normalization
 
 MULTIPLE = 64
@@ -141,12 +142,12 @@ class Vocab:
 
         Raises `errors.ManifestInvalid` where it is missing, damaged, or of a family that is not built.
         """
-        return _load(str(folder))
+        return _load(str(folder).rstrip("/"))
 
     @classmethod
     def adopt(cls, folder: str) -> Vocab:
         """A tokenizer folder taken over: `load`, with [unusedN] slots added up to the next multiple of 64."""
-        vocab = _load(str(folder))
+        vocab = cls.load(folder)
         return vocab.padded(-(-vocab.size // MULTIPLE) * MULTIPLE)
 
     def padded(self, size: int) -> Vocab:
@@ -202,15 +203,15 @@ def _with_roles(
 
 
 def _load(folder: str) -> Vocab:
-    where = shards.join(folder, "tokenizer.json")
-    config = _read(shards.join(folder, "tokenizer_config.json")) or {}
+    where = f"{folder}/tokenizer.json"
+    config = _read_json(f"{folder}/tokenizer_config.json") or {}
     names = dict(zip(_KEYS, _NAMES, strict=True))
-    for source in (config, _read(shards.join(folder, "special_tokens_map.json")) or {}):
+    for source in (config, _read_json(f"{folder}/special_tokens_map.json") or {}):
         for key in _KEYS:
             value = source.get(f"{key}_token")
             value = value.get("content") if isinstance(value, dict) else value
             names[key] = value or names[key]
-    raw = _read(where)
+    raw = _read_json(where)
     if raw is None:
         return _from_lines(folder, config, names)
     try:
@@ -251,13 +252,10 @@ def _from_json(where: str, raw: dict[str, Any], names: dict[str, str]) -> Vocab:
 
 def _from_lines(folder: str, config: dict[str, Any], names: dict[str, str]) -> Vocab:
     """A folder with vocab.txt alone, as google-research/bert publishes them; uncased unless its settings say not."""
-    path = shards.join(folder, "vocab.txt")
-    try:
-        with shards.open_binary(path) as file:
-            tokens = file.read().decode().removesuffix("\n").split("\n")
-    except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError):
-        what = "no tokenizer.json and no readable vocab.txt"
-        raise errors.ManifestInvalid(folder, what, _MEND) from None
+    data = _read_bytes(f"{folder}/vocab.txt")
+    if data is None:
+        raise errors.ManifestInvalid(folder, "no tokenizer.json and no vocab.txt", _MEND)
+    tokens = data.decode(errors="replace").removesuffix("\n").split("\n")
     normalization = Normalization(
         config.get("do_lower_case", True),
         config.get("strip_accents"),
@@ -266,11 +264,23 @@ def _from_lines(folder: str, config: dict[str, Any], names: dict[str, str]) -> V
     return _with_roles([token.rstrip("\r") for token in tokens], normalization, names, ())
 
 
-def _read(path: str) -> Any:
+def _read_bytes(path: str) -> bytes | None:
+    """A file of a local folder or a URL; None where there is none."""
     try:
-        return shards.read_json(path)
+        if "://" not in path:
+            return Path(path).read_bytes()
+        import fsspec  # only URLs need it, and it takes 50 ms to import
+
+        with fsspec.open(path, "rb") as file:
+            return file.read()  # type: ignore[no-any-return]
     except (FileNotFoundError, NotADirectoryError):
         return None
+
+
+def _read_json(path: str) -> Any:
+    data = _read_bytes(path)
+    try:
+        return None if data is None else json.loads(data)
     except ValueError as error:
         raise errors.ManifestInvalid(path, f"no valid JSON ({error})", _MEND) from None
 

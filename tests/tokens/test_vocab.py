@@ -168,3 +168,10 @@ def test_sizes() -> None:
     check_size(30_522, allow_any_size=True)
     with pytest.raises(RecipeInvalid, match="30,464 or 30,528"):
         check_size(30_522)
+
+
+def test_folders_behind_urls(tmp_path: Path) -> None:
+    vocab = vocabulary()
+    assert Vocab.load(f"file://{write(vocab, tmp_path / 'v')}/") == vocab
+    with pytest.raises(ManifestInvalid, match="no tokenizer"):
+        Vocab.load(f"file://{tmp_path}/nowhere")
