@@ -25,7 +25,6 @@ from corpusforge.instances import donors as donor_tables
 from corpusforge.instances.build import PAIR_FORMATS, Builder, BuildSettings, is_heldout
 from corpusforge.instances.donors import Candidates, Donors, Taken
 from corpusforge.instances.masking import MaskSettings, Specials
-from corpusforge.instances.measure import judge
 from corpusforge.instances.ragged import offsets_of, slices
 from corpusforge.instances.source import read_source
 from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
@@ -206,25 +205,6 @@ class BuildWork:
         if self.settings.format not in PAIR_FORMATS:
             return {split: Builder(settings[split]) for split in SPLITS}
         return {split: Builder(settings[split], load_donors(self.donors, split)) for split in SPLITS}
-
-
-def judge_parts(statistics: dict[str, Any], settings: BuildSettings) -> dict[str, dict[str, float]]:
-    """The ratios of each part from the stage's summed statistics.
-
-    Raises `errors.InvariantBroken` where something is lost, or a share lies outside its bounds (`measure.judge`).
-    """
-    words, balanced = len(settings.specials.words()), settings.pair_sampling == "balanced"
-    return {
-        split: judge(
-            statistics.get(split, {}),
-            where=split,
-            length=settings.length,
-            mask=settings.mask,
-            words=words,
-            balanced=balanced,
-        )
-        for split in SPLITS
-    }
 
 
 def settings_of(vocab: Vocab, section: Any, seed: int) -> BuildSettings:

@@ -15,6 +15,7 @@ import pytest
 from corpusforge import schemas, seeds, shards
 from corpusforge.content import combine
 from corpusforge.instances.build import is_heldout
+from corpusforge.instances.measure import judge
 from corpusforge.shards import Shard, ShardWriter
 from corpusforge.tokens.vocab import Specials, Vocab
 from corpusforge.tokens.words import Normalization
@@ -134,7 +135,6 @@ def test_documents_are_in_one_split_and_none_is_lost(whole):
     for name, rows in (("train", ~heldout), ("heldout", heldout)):
         assert set(table(folder, name, found).column("document").to_pylist()) == set(keys[rows & filled].tolist())
     _, _, statistics = shards.gather(shards.load_entries(str(folder / "out")))
-    judged = work.judge_parts(statistics, SETTINGS)
     for name in ("train", "heldout"):
         judged = judge(statistics[name], where=name, length=48, mask=SETTINGS.mask, words=len(WORDS) + 1, balanced=True)
         assert 0.1 < judged["masked"] < 0.2
