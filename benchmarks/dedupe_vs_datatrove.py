@@ -5,7 +5,9 @@
 
 Both read the same Parquet shards (id, text) and write Parquet. The corpus is the given text with repeats planted in
 it: every 20th document is copied whole, every 7th gets a passage of an earlier one. Each side runs in a process of
-its own, pinned to one core; imports are not counted. Every round runs both, one after the other; figures are medians.
+its own, pinned to one core. Ours is measured twice: the stage's own steps in a plain loop, and the command
+``corpusforge dedupe --workers 1`` through Beam. Imports are not counted, but for the command they are, from its start
+to its end. Every round runs all sides, one after the other; figures are medians.
 """
 
 from __future__ import annotations
@@ -82,8 +84,8 @@ def plant(texts: Iterator[str]) -> Iterator[str]:
 def write_corpus(folder: Path, texts: Iterator[str]) -> int:
     """Write DOCUMENTS shards; returns the bytes of text."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
+    from corpusforge import content, shards
     from corpusforge.schemas import DOCUMENTS
 
     groups: list[list[dict[str, Any]]] = [[] for _ in range(SHARDS)]
@@ -92,9 +94,17 @@ def write_corpus(folder: Path, texts: Iterator[str]) -> int:
         total += len(text.encode())
         record = {"id": f"{number:032x}", "source": "benchmark", "position": number, "text": text}
         groups[number % SHARDS].append(record)
+    written = []
     for number, group in enumerate(groups):
-        batch = pa.RecordBatch.from_pylist(group, schema=DOCUMENTS)
-        pq.write_table(pa.Table.from_batches([batch]), folder / f"{number:05d}.parquet", compression="zstd")
+        name = f"documents/part-{number:05d}-00000.parquet"
+        writer = shards.ShardWriter(str(folder), name, DOCUMENTS, "parquet")
+        writer.write(pa.RecordBatch.from_pylist(group, schema=DOCUMENTS))
+        written.append(writer.finish())
+    digests = {"documents": content.combine(shard.content for shard in written)}
+    rows, size = ({"documents": sum(getattr(s, n) for s in written)} for n in ("rows", "bytes"))
+    shards.Manifest("clean", "0" * 32, digests, rows, size, {"documents": written}, {}, {}, {}, {}, {}).save(
+        str(folder)
+    )
     return total
 
 
@@ -109,7 +119,7 @@ def run_ours(source: Path, output: Path) -> Run:
     from corpusforge.work.dedupe import CutWork, HashWork, blocks, span_path, write_cuts
 
     folder = str(output / "hashes")
-    paths = sorted(source.glob("*.parquet"))
+    paths = sorted((source / "documents").glob("*.parquet"))
     units = [ShardUnit(n, str(p), pq.ParquetFile(p).metadata.num_rows, p.stat().st_size) for n, p in enumerate(paths)]
     clock = [time.perf_counter()]
     for unit in units:
@@ -137,6 +147,16 @@ def run_ours(source: Path, output: Path) -> Run:
     )
 
 
+def run_command(source: Path, output: Path) -> Run:
+    """The command line, through Beam, from process start to process end."""
+    start = time.perf_counter()
+    command = [sys.executable, "-m", "corpusforge", "dedupe", str(source), "--output", str(output / "stage")]
+    subprocess.run([*command, "--workers", "1"], check=True, stdout=subprocess.DEVNULL)
+    seconds = time.perf_counter() - start
+    found = json.loads((output / "stage/manifest.json").read_text())["statistics"]
+    return Run({"all": seconds}, found["documents_out"], found["text_bytes_out"], _versions("apache-beam"))
+
+
 def run_datatrove(source: Path, output: Path) -> Run:
     """datatrove's three steps, as its own example runs them (examples/sentence_deduplication.py)."""
     import pyarrow.parquet as pq
@@ -155,7 +175,7 @@ def run_datatrove(source: Path, output: Path) -> Run:
     config = SentDedupConfig(n_sentences=3, only_dedup_in_index=False, min_doc_words=0, min_num_sentences=3)
 
     def reader() -> Any:
-        return ParquetReader(str(source), text_key="text", id_key="id")
+        return ParquetReader(str(source / "documents"), text_key="text", id_key="id")
 
     sigs, dups, kept = (str(output / name) for name in ("sigs", "dups", "kept"))
     steps = {
@@ -196,7 +216,7 @@ def run_side(python: str, side: str, source: Path, folder: Path) -> Run:
 def be_side(side: str, source: Path, output: Path) -> None:
     """What the process of one side does."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    run = {"ours": run_ours, "datatrove": run_datatrove}[side](source, output)
+    run = {"ours": run_ours, "command": run_command, "datatrove": run_datatrove}[side](source, output)
     (output / "figures.json").write_text(json.dumps(dataclasses.asdict(run)))
 
 
@@ -217,7 +237,7 @@ def main() -> None:
     parser.add_argument("--peer-python", help="Python of the environment that has datatrove; without it, only ours")
     parser.add_argument("--megabytes", type=float, default=40, help="text to use (default 40)")
     parser.add_argument("--rounds", type=int, default=3, help="rounds, of which the median counts (default 3)")
-    parser.add_argument("--side", choices=("ours", "datatrove"), help=argparse.SUPPRESS)
+    parser.add_argument("--side", choices=("ours", "command", "datatrove"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.side:
         be_side(given.side, Path(given.text[0]), Path(given.text[1]))
@@ -228,14 +248,19 @@ def main() -> None:
         size = write_corpus(folder / "in", plant(read_texts(given.text, int(given.megabytes * 1e6))))
         print(f"{size / 1e6:.1f} MB of text in {SHARDS} shards; {platform.processor() or platform.machine()},", end=" ")
         print(f"{os.cpu_count()} cores, one used; load {os.getloadavg()[0]:.1f}; median of {given.rounds}")
-        sides = {"ours": sys.executable, **({"datatrove": given.peer_python} if given.peer_python else {})}
+        sides = {
+            "ours": sys.executable,
+            "command": sys.executable,
+            **({"datatrove": given.peer_python} if given.peer_python else {}),
+        }
         runs: dict[str, list[Run]] = {side: [] for side in sides}
         for _ in range(given.rounds):
             for side, python in sides.items():
                 runs[side].append(run_side(python, side, folder / "in", folder))
         speeds = {side: show(side, found, size) for side, found in runs.items()}
         if given.peer_python:
-            print(f"ratio      {speeds['ours'] / speeds['datatrove']:8.1f}")
+            for side in ("ours", "command"):
+                print(f"{side} / datatrove: {speeds[side] / speeds['datatrove']:.1f}")
 
 
 if __name__ == "__main__":

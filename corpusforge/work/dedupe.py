@@ -145,7 +145,10 @@ def read_cuts(folder: str, unit: int) -> tuple[U64, U64]:
 
 @dataclasses.dataclass(frozen=True)
 class CutWork:
-    """Writes what stays of a document shard. ``output``: the stage's folder; ``folder``: that of `HashWork`."""
+    """Writes what stays of a document shard. ``output``: the stage's folder; ``folder``: that of `HashWork`.
+
+    ``audit_only``: a dry run, writes ``repeats/`` with the same tallies and statistics and no documents.
+    """
 
     output: str
     folder: str
@@ -153,10 +156,13 @@ class CutWork:
     min_sentences: int = 3
     min_words: int = 0
     shard_bytes: int = 64 << 20
+    audit_only: bool = False
 
     def __call__(self, unit: ShardUnit, advance: Advance) -> UnitResult:
         """Cut one unit, going on behind its last finished shard."""
-        tables = {"documents": (schemas.DOCUMENTS, "parquet"), "repeats": (schemas.REPEATS, "parquet")}
+        tables = {"repeats": (schemas.REPEATS, "parquet")}
+        if not self.audit_only:
+            tables["documents"] = (schemas.DOCUMENTS, "parquet")
         with UnitOutput(self.output, unit.number, tables, self.shard_bytes) as output:
             if output.done:
                 advance(unit.bytes)
@@ -180,8 +186,9 @@ class CutWork:
                     "spans": int(np.count_nonzero(span_tables.column_spans(rows.column("hashes"))[0])),
                     "repeated_spans": int(np.subtract(*np.searchsorted(repeated, [last, first]))),
                 }
+                written = {"documents": cut.documents, "repeats": cut.repeats}
                 output.write(
-                    {"documents": cut.documents, "repeats": cut.repeats},
+                    {name: written[name] for name in tables},
                     position=position,
                     size=_text_size(documents),
                     tallies=cut.tallies,

@@ -189,6 +189,15 @@ def test_killed_and_resumed_equals_straight_through(tmp_path: Path, monkeypatch:
     assert work(units[0], lambda _: None).resumed
 
 
+def test_a_dry_run_counts_the_same_and_writes_no_documents(tmp_path: Path) -> None:
+    units = write_units(tmp_path / "in", [[("a", PAGE), ("b", PAGE)]])
+    _, repeats, tallies, statistics = dedupe_units(units, tmp_path / "out")
+    dry = CutWork(str(tmp_path / "dry"), str(tmp_path / "out/hashes"), audit_only=True)(units[0], lambda _: None)
+    assert (dry.tallies, dry.statistics) == (tallies, statistics)
+    assert read_table(tmp_path / "dry", "repeats") == repeats
+    assert not (tmp_path / "dry/documents").exists()
+
+
 def test_progress_covers_the_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dedupe, "SLICE_BYTES", 300)
     units = write_units(tmp_path / "in", [[(str(i), PAGE) for i in range(64)]])
