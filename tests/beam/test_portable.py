@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from counting_work import CountingWork, units
 from documents_on_disk import documents, write_units
+from raw_pages import write_pages
+from test_clean_stage import run as clean
 from test_stage_graphs import Settings, content
 
 from corpusforge import errors
@@ -88,16 +90,19 @@ def test_units_run_elsewhere_and_errors_come_back(portable: Engine, tmp_path: Pa
 
 def test_the_line_gives_the_digests_of_the_local_run(portable: Engine, tmp_path: Path) -> None:
     shards = write_units(tmp_path / "in", documents(60), [10, 25])
+    write_pages(tmp_path / "pages")
     section = Instances(format="segment-pair", length=32, heldout=0.2, masking="duplicated", copies=2)
     seen = []
     for name, engine in (("here", Engine(1)), ("there", portable)):
         out = tmp_path / name
+        clean(tmp_path / "pages", out / "clean", engine)
         dedupe.run(engine, Settings(), shards, str(out / "dedupe"), Silent())
         words = vocab.run(engine, True, shards, str(out / "vocab"), Silent())
         counts, statistics = select_counts(vocab.read_blocks(words), min_count=1, max_words=10**6)
         learned = learn_wordpiece(counts, 512, unused=16)
         instances.run(engine, section, 7, learned, shards, str(out / "instances"), Silent())
-        found = [content(out / "dedupe", table) for table in ("documents", "repeats")]
+        found = [content(out / "clean", table) for table in ("documents", "rejects")]
+        found += [content(out / "dedupe", table) for table in ("documents", "repeats")]
         found += [content(out / "instances", table) for table in ("train", "heldout")]
         seen.append((found, statistics, learned.digest))
     assert seen[0] == seen[1]
