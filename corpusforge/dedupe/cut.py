@@ -24,11 +24,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpusforge.dedupe.normalise import Bools
-from corpusforge.dedupe.pieces import gather, without
 from corpusforge.dedupe.spans import column_spans
 from corpusforge.schemas import REPEATS
 from corpusforge.seeds import U64
-from corpusforge.text import I64, text_bytes
+from corpusforge.text import I64, byte_slices, text_bytes
 
 REASONS = ("span:repeated", "page:few-sentences", "page:few-words")
 _STAYS = -1
@@ -83,7 +82,7 @@ def cut_documents(
     is_cut[cuts.rows] = True
     if not len(cuts.rows):
         return Cut(documents, _no_repeats(), {}, _statistics(documents, documents, sentences, cuts, 0))
-    shorter = without(data, ends, *_regions(sentences, is_cut, data))
+    shorter = _without(data, ends, *_regions(sentences, is_cut, data))
     cut_counts = np.bincount(sentences.owners[cuts.rows], minlength=documents.num_rows)
     left = np.diff(sentences.offsets) - cut_counts
     verdicts = _verdicts(shorter, cut_counts > 0, left, min_sentences, min_words)
@@ -103,6 +102,14 @@ def _sentences(spans: pa.RecordBatch, ends: I64) -> _Sentences:
     owners = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     inside = ends[owners]
     return _Sentences(starts + inside, stops + inside, offsets, owners)
+
+
+def _without(data: npt.NDArray[np.uint8], offsets: I64, starts: I64, stops: I64) -> pa.StringArray:
+    """The texts ``data[offsets[i]:offsets[i + 1]]`` without the regions ``starts[j]:stops[j]``."""
+    outside = byte_slices(data, np.concatenate([offsets[:1], stops]), np.concatenate([starts, offsets[-1:]]))
+    removed = np.concatenate([[0], np.cumsum(stops - starts)])
+    left = (offsets - offsets[0] - removed[np.searchsorted(starts, offsets)]).astype(np.int32)
+    return pa.StringArray.from_buffers(len(left) - 1, pa.py_buffer(left), outside.buffers()[2])
 
 
 def _regions(sentences: _Sentences, is_cut: Bools, data: npt.NDArray[np.uint8]) -> tuple[I64, I64]:
@@ -172,7 +179,7 @@ def _repeats(
         _reasons(np.r_[np.zeros(len(first), np.int64), verdicts[pages]]),
         pa.array(np.r_[starts - inside, np.zeros(len(pages), np.int64)]),
         pa.array(np.r_[stops - inside, np.diff(ends)[pages]]),
-        pa.concat_arrays([gather(data, starts, stops).cast(pa.string()), changed.column("text").take(pa.array(pages))]),
+        pa.concat_arrays([byte_slices(data, starts, stops), changed.column("text").take(pa.array(pages))]),
         pa.concat_arrays([cuts.documents.take(pa.array(first)), nothing.cast(pa.string())]),
         pa.concat_arrays([pa.array(cuts.starts[first]), nothing.cast(pa.int64())]),
     ]

@@ -24,9 +24,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import xxhash
 
-from corpusforge.dedupe.pieces import gather
 from corpusforge.seeds import U64
-from corpusforge.text import I64, Spans
+from corpusforge.text import I64, Spans, byte_slices, text_bytes
 
 _SPACE = 0x20
 _SEPARATING = frozenset(["Zs", "Zl", "Zp", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Cc", "Cf"])
@@ -88,10 +87,8 @@ def _normal_forms(spans: Spans, fold_numbers: bool) -> list[tuple[Bools, Forms]]
     groups = []
     for chosen, forms_of in ((~is_wide, _ascii_forms), (is_wide, _wide_forms)):
         if chosen.any():
-            column = gather(spans.data, spans.starts[chosen], spans.stops[chosen])
-            offsets = np.frombuffer(column.buffers()[1], np.int32, len(column) + 1).astype(np.int64)
-            data = np.frombuffer(column.buffers()[2], np.uint8)[: offsets[-1]]
-            groups.append((chosen, forms_of(data, offsets, fold_numbers)))
+            data, offsets = text_bytes(byte_slices(spans.data, spans.starts[chosen], spans.stops[chosen]))
+            groups.append((chosen, forms_of(data[: offsets[-1]], offsets, fold_numbers)))
     return groups
 
 
