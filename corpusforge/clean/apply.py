@@ -167,7 +167,9 @@ class Cleaner:
 
     def _list_of(self, language: str) -> Badwords | None:
         if language not in self._lists:
-            self._lists[language] = load_badwords(self.badwords, language, self.rules)
+            self._lists[language] = load_badwords(
+                self.badwords, language, self.rules, required=language == self.language
+            )
         return self._lists[language]
 
     @cached_property

@@ -61,17 +61,18 @@ def _escaped(text: str) -> str:
     return "".join(f"\\x{{{ord(c):x}}}" if c.isascii() and not c.isalnum() else c for c in text)
 
 
-def load_badwords(setting: str, language: str, rules: Rules) -> Badwords | None:
+def load_badwords(setting: str, language: str, rules: Rules, *, required: bool) -> Badwords | None:
     """The list of a language from the cache ("fetched") or a folder; null: "off", or there is none for it.
 
-    Raises `errors.ResourceMissing` where a list exists but is not here.
+    ``required``: the run is about this language. Raises `errors.ResourceMissing` where nothing was fetched, or where
+    a folder lacks a list that exists for a required language.
     """
     if setting == "off" or (setting == "fetched" and language not in LISTS):
         return None
     folder = cache_folder("badwords") if setting == "fetched" else Path(setting)
     path = folder / language
     if not path.is_file():
-        if setting != "fetched" and folder.is_dir() and language not in LISTS:
+        if folder.is_dir() and not (required and language in LISTS):
             return None
         raise errors.ResourceMissing(
             str(path),

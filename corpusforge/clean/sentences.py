@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +85,7 @@ _MAY_END = re.compile(r"[.?!](?=[^A-Za-z0-9.,/_-])")
 _SURELY_ENDS = re.compile(r"(?<= )([A-Za-z]{2,})\. (?=[A-Za-z0-9])")
 
 
+@cache
 def _load_punkt() -> Any:
     from nltk.data import path as folders
     from nltk.tokenize.punkt import PunktTokenizer
