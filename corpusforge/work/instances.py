@@ -14,6 +14,7 @@ training part, and random segments never cross between the two parts.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ from corpusforge.instances.source import read_source
 from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
 
 if TYPE_CHECKING:
+    from corpusforge.tokens.encode import Encoder
     from corpusforge.tokens.vocab import Vocab
 
 SPLITS = ("train", "heldout")
@@ -56,14 +58,12 @@ class EncodeWork:
 
     def __call__(self, unit: ShardUnit, advance: Advance) -> UnitResult:
         """Encode one unit; one that is done is not read again. ``advance`` in bytes of the document shard."""
-        from corpusforge.tokens.encode import Encoder
-
         tables = {"tokens": (schemas.tokens_schema(self.vocab.size), "arrow")}
         with UnitOutput(self.output, unit.number, tables, shard_bytes=1 << 62) as output:
             if output.done:
                 advance(unit.bytes)
                 return output.result(resumed=True)
-            encoder, position = Encoder(self.vocab), 0
+            encoder, position = _encoder(self.vocab), 0
             for documents, size in _by_text(unit.path):
                 encoded = encoder.encode_counted(documents)
                 position += documents.num_rows
@@ -72,6 +72,14 @@ class EncodeWork:
                 )
                 advance(_bytes(unit, position - documents.num_rows, position))
             return output.finish()
+
+
+@functools.lru_cache(maxsize=1)
+def _encoder(vocab: Vocab) -> Encoder:
+    """The encoder of this process: words that one shard taught it are known in the next; ids do not depend on it."""
+    from corpusforge.tokens.encode import Encoder
+
+    return Encoder(vocab)
 
 
 def token_units(folder: str) -> list[ShardUnit]:
