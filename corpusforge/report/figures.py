@@ -109,6 +109,50 @@ def histogram_figure(counts: Sequence[float], title: str, width: int = 1) -> go.
     return _finish(figure, 280, bargap=0)
 
 
+def compared_figure(histograms: Mapping[str, Sequence[float]], labels: Sequence[object], title: str) -> go.Figure:
+    """Histograms over the same bins, each as shares of its own sum, trailing empty bins left out."""
+    go = _graph()
+    used = max((k + 1 for counts in histograms.values() for k, count in enumerate(counts) if count), default=1)
+    figure = go.Figure()
+    for (name, counts), colour in zip(histograms.items(), (BLUE, ORANGE, GREEN, PURPLE), strict=False):
+        total = sum(counts)
+        trace = go.Bar(
+            x=[str(label) for label in labels[:used]],
+            y=[count / total for count in counts[:used]],
+            customdata=list(counts[:used]),
+            name=name,
+            marker={"color": colour, "line": {"width": 0}},
+            hovertemplate="%{x}: %{customdata:,} (%{y:.1%})",
+        )
+        figure.add_trace(trace)
+    figure.update_xaxes(title=title, type="category", nticks=16, tickangle=0)
+    figure.update_yaxes(tickformat=".0%")
+    return _finish(figure, 280, bargap=0.15, barmode="group", showlegend=len(histograms) > 1)
+
+
+def shares_figure(shares: Mapping[str, Mapping[str, float]]) -> go.Figure:
+    """One bar a row, cut into its shares."""
+    go = _graph()
+    figure = go.Figure()
+    kinds = dict.fromkeys(kind for values in shares.values() for kind in values)
+    for kind, colour in zip(kinds, (BLUE, ORANGE, GREEN, PURPLE), strict=False):
+        parts = [values.get(kind, 0) / max(sum(values.values()), 1) for values in shares.values()]
+        trace = go.Bar(
+            y=list(shares),
+            x=parts,
+            name=kind,
+            orientation="h",
+            marker={"color": colour},
+            texttemplate="%{x:.1%}",
+            textposition="inside",
+            insidetextanchor="middle",
+            hovertemplate="%{x:.2%}",
+        )
+        figure.add_trace(trace)
+    figure.update_xaxes(range=[0, 1], tickformat=".0%")
+    return _finish(figure, 120 + 36 * len(shares), barmode="stack", bargap=0.35)
+
+
 def loss_figure(log: Sequence[Mapping[str, Any]], unigram: float | None) -> go.Figure:
     """Training and held-out loss by step with the unigram entropy as a line; the accuracy below it."""
     from plotly.subplots import make_subplots

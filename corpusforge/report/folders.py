@@ -63,6 +63,8 @@ def show_stage(folder: str) -> list[RenderableType]:
     about = {"digest": manifest.digest, **{f"from {name}": digest for name, digest in manifest.upstream.items()}}
     shown.append(_numbers("Recipe", manifest.recipe))
     shown.append(pairs("Made by", {**about, **manifest.versions}))
+    if shards.exists(shards.join(folder, "tokenizer.json")):
+        shown += show_vocabulary(folder)
     return shown
 
 

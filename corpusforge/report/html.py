@@ -9,15 +9,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from corpusforge import errors, shards
-from corpusforge.report import elements, sections
+from corpusforge.report import elements, numbers, sections
 from corpusforge.report.gather import Found, gather
 
 PARTS = (
     sections.funnel_section,
     sections.reasons_section,
     sections.repeats_section,
-    sections.vocabulary_section,
-    sections.instances_section,
+    numbers.vocabulary_section,
+    numbers.instances_section,
     sections.training_section,
     sections.evaluation_section,
     sections.machinery_section,

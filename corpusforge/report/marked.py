@@ -69,23 +69,28 @@ def _about(rows: list[dict[str, Any]], others: list[dict[str, Any]]) -> Renderab
 
 
 def merge(text: str, rejected: list[dict[str, Any]]) -> list[Line]:
-    """Kept and rejected lines of a page in their order. Rejected lines have numbers; kept ones fill the gaps.
+    """Kept and rejected lines of a page in their order.
+
+    Rejected lines carry their number; kept ones are put into the gaps between them. Blank lines are in neither, so
+    where the gaps hold more lines than were kept, every other line of a gap is taken for a blank one.
 
     >>> merge("b\\nd", [{"line": 0, "text": "a", "reason": "line:x"}, {"line": 2, "text": "c", "reason": "line:y"}])
     [(0, 'a', 'line:x'), (1, 'b', None), (2, 'c', 'line:y'), (3, 'd', None)]
     """
-    dropped = {row["line"]: row for row in rejected if row["line"] is not None}
+    dropped = sorted((row for row in rejected if row["line"] is not None), key=lambda row: row["line"])
     kept = text.split("\n") if text else []
+    room = dropped[-1]["line"] + 1 - len(dropped) if dropped else 0
+    first, step = (1, 2) if room > len(kept) else (0, 1)
     lines: list[Line] = []
-    number = 0
-    while kept or dropped:
-        if number in dropped:
-            row = dropped.pop(number)
-            lines.append((number, row["text"], row["reason"]))
-        elif kept:
-            lines.append((number, kept.pop(0), None))
-        number += 1
-    return lines
+    number = -1  # of the last line that was dropped
+    for row in dropped:
+        places = range(number + 1 + (first if number >= 0 else 0), row["line"], step)
+        lines += [(place, line, None) for place, line in zip(places, kept, strict=False)]
+        kept = kept[len(places) :]
+        number = row["line"]
+        lines.append((number, row["text"], row["reason"]))
+    number += first if dropped else 0
+    return lines + [(number + 1 + step * k, line, None) for k, line in enumerate(kept)]
 
 
 def page(lines: list[Line]) -> RenderableType:

@@ -41,6 +41,24 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.4g}"
 
 
+def shown(value: object) -> str:
+    """A number as `number` does it, anything else as it is.
+
+    >>> shown(0.5), shown("a")
+    ('0.5', 'a')
+    """
+    return number(value) if isinstance(value, int | float) else str(value)
+
+
+def words(key: object) -> str:
+    """A key as words.
+
+    >>> words("text_bytes_in")
+    'text bytes in'
+    """
+    return str(key).replace("_", " ")
+
+
 def size(count: float) -> str:
     """Bytes in the unit that suits them.
 

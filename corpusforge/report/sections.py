@@ -8,7 +8,7 @@ from typing import Any
 from corpusforge.report import elements, examples, figures
 from corpusforge.report.funnel import funnel, share
 from corpusforge.report.gather import FOLDERS, Found, search
-from corpusforge.report.plain import number, seconds, size
+from corpusforge.report.plain import number, seconds, shown, size, words
 
 KEPT = {"kept"}
 """Tallies that are no drops."""
@@ -134,43 +134,6 @@ def _survivor(repeat: examples.Repeat) -> elements.Markup:
     return elements.Markup(f'<bdi class="quote">{before}<mark>{copy}</mark>{behind}</bdi>')
 
 
-def vocabulary_section(found: Found) -> str:
-    """Statistics of the vocabulary."""
-    return _numbers_section(found, "train-vocab", "Vocabulary", "vocabulary")
-
-
-def instances_section(found: Found) -> str:
-    """Statistics of the instances, histograms drawn."""
-    return _numbers_section(found, "build-instances", "Instances", "instances")
-
-
-def _numbers_section(found: Found, stage: str, title: str, name: str) -> str:
-    """Numbers of a stage as a table, lists as histograms, nested dicts as tables of their own."""
-    if stage not in found.manifests:
-        return ""
-    manifest, parts = found.manifests[stage], []
-    flat: dict[str, float] = {f"rows in {table}": rows for table, rows in manifest.rows.items()}
-    flat |= {k: v for k, v in manifest.statistics.items() if isinstance(v, int | float)}
-    if flat:
-        parts.append(elements.table(["", ""], [[_words(k), number(v)] for k, v in flat.items()], numbers=(1,)))
-    for key, value in manifest.statistics.items():
-        if isinstance(value, list) and sum(map(bool, value)) > 1:
-            parts.append(f"<h3>{elements.text(_words(key))}</h3>")
-            parts.append(elements.plot(figures.histogram_figure(value, _words(key)), _words(key)))
-        elif isinstance(value, dict) and value:
-            rows = [[_words(k), _shown(v)] for k, v in value.items()]
-            parts.append(elements.details(_words(key), elements.table(["", ""], rows, numbers=(1,))))
-    return elements.section(title, name, *parts)
-
-
-def _words(key: str) -> str:
-    return str(key).replace("_", " ")
-
-
-def _shown(value: Any) -> str:
-    return number(value) if isinstance(value, int | float) else str(value)
-
-
 def training_section(found: Found) -> str:
     """The loss curve with the unigram line, and the last figures."""
     if not found.log:
@@ -178,7 +141,7 @@ def training_section(found: Found) -> str:
     last: dict[str, Any] = {}
     for line in found.log:
         last |= {key: value for key, value in line.items() if value is not None}
-    rows = [[_words(k), _shown(v)] for k, v in last.items()]
+    rows = [[words(k), shown(v)] for k, v in last.items()]
     return elements.section(
         "Training",
         "training",
@@ -201,29 +164,23 @@ def unigram_of(found: Found) -> float | None:
 def evaluation_section(found: Found) -> str:
     """Every number of the evaluation; minimal pairs as bars."""
     results = found.evaluation or found.statistics("evaluate")
+    tasks = results.get("tasks", results)
     parts = []
-    scores = next((v for key, v in search(results, "paradigms") if isinstance(v, dict)), {})
-    accuracies = {name: accuracy for name, value in scores.items() if (accuracy := _accuracy(value)) is not None}
-    flat = [[key, _shown(value)] for key, value in _flat(results) if not key.split(" ")[-1].startswith("_")]
-    flat = [row for row in flat if not any(name.replace("_", " ") in row[0] for name in accuracies)]
-    if flat:
-        parts.append(elements.table(["", ""], flat, numbers=(1,)))
-    if accuracies:
-        parts.append("<h3>Minimal pairs</h3>")
-        parts.append(elements.plot(figures.scores_figure(accuracies), "Share of pairs judged right, by paradigm"))
+    for task, values in tasks.items():
+        if isinstance(values, dict):
+            flat = [[words(k), shown(v)] for k, v in values.items() if isinstance(v, int | float)]
+            parts.append(f"<h3>{elements.text(words(task))}</h3>{elements.table(['', ''], flat, numbers=(1,))}")
+            parts += [_scores(name, values[name]) for name in ("phenomena", "paradigms") if name in values]
     return elements.section("Evaluation", "evaluation", *parts)
 
 
-def _accuracy(value: Any) -> float | None:
-    if isinstance(value, dict):
-        value = value.get("accuracy")
-    return float(value) if isinstance(value, int | float) else None
-
-
-def _flat(value: Any, prefix: str = "") -> list[tuple[str, Any]]:
-    if not isinstance(value, dict):
-        return [(prefix.strip(), value)] if isinstance(value, int | float | str) else []
-    return [row for key, inner in value.items() for row in _flat(inner, f"{prefix} {_words(key)}")]
+def _scores(name: str, values: Mapping[str, Any]) -> str:
+    scores = {key: float(value) for key, value in values.items() if isinstance(value, int | float)}
+    if not scores:
+        return ""
+    title = f"Share of minimal pairs judged right, by {name}"
+    inner = elements.plot(figures.scores_figure(scores), title)
+    return elements.details(title, inner) if len(scores) > 20 else f"<h3>{title}</h3>{inner}"
 
 
 def machinery_section(found: Found) -> str:

@@ -109,7 +109,10 @@ def make_run(folder: Path) -> Path:
            "pair_label": None, "document": 7, "index": 0,
            "copy": 0, "length": 5, "masked_positions": [2], "masked_labels": [river]}  # fmt: skip
     schema = schemas.instances_schema(128, masks=True)
-    statistics = {"instances": 1, "lengths": [0, 0, 1, 5, 2], "masks": {"mask": 1, "random": 0}}
+    counts = {"instances": 8, "documents": 3, "tokens": 700, "lengths": [0, 0, 1, 5, 2], "source_tokens": 650,
+              "unknown_tokens": 13, "instances_per_document": [0, 1, 2, 0], "masked": 105, "masked_as_mask": 84,
+              "masked_as_random": 10, "masked_as_kept": 11, "pairs_next": 4, "pairs_random": 4}  # fmt: skip
+    statistics = {"train": counts, "heldout": {"instances": 0, "lengths": []}, "seconds": [1.0, 2.0]}
     write_stage(
         folder / "instances", "build-instances", {"train": (schema, [row])}, statistics=statistics, kind="arrow"
     )
@@ -118,9 +121,8 @@ def make_run(folder: Path) -> Path:
     lines.append({"step": 2, "heldout_loss": 5.5, "heldout_accuracy": 0.15})
     (folder / "pretrain/log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     write_stage(folder / "evaluate", "evaluate", {})
-    evaluation = {
-        "mlm": {"loss": 5.5, "unigram_loss": 6.25},
-        "blimp": {"accuracy": 0.6, "paradigms": {"word_order": 0.7, "npi_licensing": {"accuracy": 0.5, "pairs": 30}}},
-    }
+    blimp = {"accuracy": 0.6, "pairs": 60, "phenomena": {"word_order": 0.7, "npi": 0.5},
+             "paradigms": {"word_order": 0.7, "npi_licensing": 0.5}}  # fmt: skip
+    evaluation = {"checkpoint": "model", "tasks": {"mlm": {"loss": 5.5, "unigram_loss": 6.25}, "blimp": blimp}}
     shards.write_json(str(folder / "evaluate/evaluation.json"), evaluation)
     return folder
