@@ -83,6 +83,13 @@ def count_by_library(vocab: Vocab, texts: list[str]) -> Counter[str]:
     return found
 
 
+def assert_same_counts(vocab: Vocab, column: pa.StringArray) -> None:
+    """Every count of ours equals the library's."""
+    words, counts = count_words(column, vocab.lowercase).to_pydict().values()
+    if dict(zip(words, counts, strict=True)) != count_by_library(vocab, column.to_pylist()):
+        sys.exit("counts differ: the figures would mean nothing")
+
+
 def main() -> None:
     """Measure and print a Markdown table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -96,41 +103,44 @@ def main() -> None:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
     texts = read_texts(settings.paths, int(settings.megabytes * 1e6))
+    vocab = learn_from(texts[: len(texts) // 10 + 1], settings.size, lowercase=not settings.cased)
+    measure(texts, vocab, settings.rounds)
+
+
+def learn_from(texts: list[str], size: int, *, lowercase: bool) -> Vocab:
+    """A vocabulary of these texts."""
+    blocks = pack_counts(count_words(pa.array(texts), lowercase), 1)
+    counts, _ = select_counts([block for _, block in blocks], min_count=2, max_words=4_000_000)
+    return learn_wordpiece(counts, size, lowercase=lowercase, alphabet=4000)
+
+
+def measure(texts: list[str], vocab: Vocab, rounds: int) -> None:
+    """Compare results, then times."""
     column = pa.array(texts)
     megabytes = sum(len(t.encode()) for t in texts) / 1e6
-    first = pack_counts(count_words(column.slice(0, len(texts) // 10 + 1), not settings.cased), 1)
-    counts, _ = select_counts([block for _, block in first], min_count=2, max_words=4_000_000)
-    vocab = learn_wordpiece(counts, settings.size, lowercase=not settings.cased, alphabet=4000)
     documents = pa.record_batch([pa.array([str(i) for i in range(len(texts))]), column], names=["id", "text"])
     spans = text.sentence_spans(column)
     data = spans.data.tobytes()
     sentences = [data[a:b].decode() for a, b in zip(spans.starts.tolist(), spans.stops.tolist(), strict=True)]
     tokens = assert_same(vocab, documents, sentences)
-    if dict(count_by_library(vocab, texts)) != dict(
-        zip(*count_words(column, vocab.lowercase).to_pydict().values(), strict=True)
-    ):
-        sys.exit("counts differ: the figures would mean nothing")
-
+    assert_same_counts(vocab, column)
     library, warm = vocab.library_tokenizer(added=False), Encoder(vocab)
     warm.encode(documents)
-    names = ["encode, library", "encode, cold", "encode, warm", "count, library", "count, ours"]
-    seconds = median_seconds(
-        settings.rounds,
-        lambda: [e.ids for e in library.encode_batch_fast(sentences, add_special_tokens=False)],
-        lambda: Encoder(vocab).encode(documents),
-        lambda: warm.encode(documents),
-        lambda: count_by_library(vocab, texts),
-        lambda: count_words(column, vocab.lowercase),
-    )
-    print(
-        f"{megabytes:.1f} MB, {len(sentences):,} sentences, {tokens:,} tokens, ids identical, {settings.rounds} rounds"
-    )
+    works: dict[str, Callable[[], Any]] = {
+        "encode, library": lambda: [e.ids for e in library.encode_batch_fast(sentences, add_special_tokens=False)],
+        "encode, cold": lambda: Encoder(vocab).encode(documents),
+        "encode, warm": lambda: warm.encode(documents),
+        "count, library": lambda: count_by_library(vocab, texts),
+        "count, ours": lambda: count_words(column, vocab.lowercase),
+    }
+    seconds = dict(zip(works, median_seconds(rounds, *works.values()), strict=True))
+    print(f"{megabytes:.1f} MB, {len(sentences):,} sentences, {tokens:,} tokens, ids identical, {rounds} rounds")
     print(
         f"python {platform.python_version()}, tokenizers {tokenizers.__version__}, pyarrow {pa.__version__}, one core\n"
     )
     print("| work | MB/s | times the library |\n|---|---|---|")
-    for name, taken in zip(names, seconds, strict=True):
-        base = seconds[0] if name.startswith("encode") else seconds[3]
+    for name, taken in seconds.items():
+        base = seconds[name.split(",")[0] + ", library"]
         print(f"| {name} | {megabytes / taken:.1f} | {base / taken:.1f} |")
 
 

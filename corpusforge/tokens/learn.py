@@ -71,22 +71,14 @@ def learn(
     short = ordered.filter(pc.less_equal(pc.utf8_length(ordered["word"]), MAX_WORD_CHARACTERS))
     characters, kept = _limit_alphabet(short, alphabet)
     inner = [f"##{c}" for c in characters if _goes_inside(c, normalization)]
-    room = size - _SPECIALS - unused
-    if room < len(characters) + len(inner):
-        needed = f"{len(characters) + len(inner) + _SPECIALS + unused:,} ids for characters, specials and unused slots"
-        raise errors.RecipeInvalid("vocab.size", f"{size:,} is less than {needed}", "raise it, or lower vocab.alphabet")
+    room = _room(size, unused, len(characters) + len(inner))
     scaled, scale = scale_counts(kept["count"].to_numpy(), fed)
-    read = scaled > 0
-    pieces = (
-        _train(kept["word"].filter(pa.array(read)).to_pylist(), scaled[read], characters, inner, room)
-        if characters
-        else []
-    )
+    pieces = _train(kept["word"].to_pylist(), scaled, characters, inner, room)
     vocab = arrange(pieces, size, unused, normalization)
     statistics = {
         "characters": len(characters),
-        "words_learned_from": int(read.sum()),
-        "words_scaled_away": int(len(read) - read.sum()),
+        "words_learned_from": int(np.count_nonzero(scaled)),
+        "words_scaled_away": int(np.count_nonzero(scaled == 0)),
         "words_too_long": len(counts) - len(short),
         "words_outside_alphabet": len(short) - len(kept),
         "count_scale": scale,
@@ -145,6 +137,15 @@ def _characters(counts: pa.Table) -> tuple[npt.NDArray[np.uint32], npt.NDArray[n
     words = counts["word"]
     points = np.frombuffer("".join(words.to_pylist()).encode("utf-32-le"), np.uint32)
     return points, np.repeat(np.arange(len(words)), pc.utf8_length(words).to_numpy())
+
+
+def _room(size: int, unused: int, characters: int) -> int:
+    """Ids left for pieces. Raises where the characters alone do not fit."""
+    room = size - _SPECIALS - unused
+    if room < characters:
+        what = f"{size:,} is less than the {size - room + characters:,} of characters, specials and unused slots"
+        raise errors.RecipeInvalid("vocab.size", what, "raise it, or lower vocab.alphabet")
+    return room
 
 
 def _goes_inside(character: str, normalization: Normalization) -> bool:
