@@ -27,7 +27,14 @@ _BROKEN_SHARE = 0.1
 """A multi-byte encoding fits if at most this share of what is not ASCII cannot be decoded. A page cut in the middle of
 a character has one such place; a Latin-1 page called UTF-8 has nothing else."""
 
-_WIDER = {"shift_jis": "cp932", "euc_kr": "cp949", "gbk": "gb18030", "gb2312": "gb18030", "big5": "big5hkscs"}
+_WIDER = {
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    "gbk": "gb18030",
+    "gb2312": "gb18030",
+    "big5": "big5hkscs",
+    "iso8859-11": "cp874",
+}
 """The decoders of the WHATWG Encoding Standard cover the vendors' supersets; Python keeps them apart."""
 
 _META = re.compile(
@@ -48,7 +55,7 @@ def decode(data: bytes, declared: str | None = None, *, is_html: bool = False) -
     for mark, encoding in MARKS:
         if data.startswith(mark):
             return data[len(mark) :].decode(encoding, "replace").removeprefix("\ufeff")
-    if data.isascii() and b"\x1b" not in data:
+    if data.isascii() and b"\x1b" not in data and b"\0" not in data:
         return data.decode("ascii")
     fallback = None
     for encoding in candidates(data, declared, is_html=is_html):
@@ -80,10 +87,17 @@ def candidates(data: bytes, declared: str | None, *, is_html: bool) -> Iterator[
 
 
 def _wide(head: bytes) -> str | None:
-    """UTF-16 without its mark, told by NULs in every second place (text that is mostly ASCII)."""
-    if head[1::2].count(0) > 0.4 * len(head) / 2:
-        return "utf-16-le"
-    return "utf-16-be" if head[0::2].count(0) > 0.4 * len(head) / 2 else None
+    """UTF-16 or UTF-32 without its mark, told by where NULs stand (text that is mostly ASCII)."""
+    shares = [head[i::4].count(0) / max(1, len(head) // 4) for i in range(4)]
+    return _NUL_PLACES.get("".join("0" if share > 0.4 else "x" for share in shares))
+
+
+_NUL_PLACES = {
+    "x000": "utf-32-le",
+    "000x": "utf-32-be",
+    "x0x0": "utf-16-le",
+    "0x0x": "utf-16-be",
+}
 
 
 def known(label: str | None) -> str | None:

@@ -46,11 +46,12 @@ def _rows(out: Any) -> list[tuple[int, str | None]]:
 LINES = st.lists(
     st.one_of(
         st.text(max_size=20).map(lambda t: json.dumps({"text": t}).encode()),
-        st.text(max_size=20).map(lambda t: json.dumps({"url": "u", "text": t}, ensure_ascii=False).encode("utf-8", "replace")),
+        st.text(max_size=20).map(lambda t: json.dumps({"url": t, "text": t}, ensure_ascii=False).encode(errors="replace")),
         st.sampled_from([
-            b"", b" ", b"\r", b"\t\r", b"{}", b"[]", b"1", b"{", b"}", b'{"text":', b'"b"}', b'{"text":1}', b'{"text":null}',
-            b' {"text": "indented"}', b'{"text":"a"} {"text":"b"}', b'{"text":"a","text":"b"}', b'{"text":"\\ud800"}',
-            b'{"text":"\\u0000x"}', b'{"text":"\xff"}', b'{"text":"cr"}\r', b'{"text":"n","timestamp":12}', b"\xef\xbb\xbf{}",
+            b"", b" ", b"\r", b"\t\r", b"{}", b"[]", b"1", b"{", b"}", b'{"text":', b'"b"}', b'{"text":1}',
+            b'{"text":null}', b' {"text": "indented"}', b'{"text":"a"} {"text":"b"}', b'{"text":"a","text":"b"}', b'{"text":"\\ud800"}',
+            b'{"text":"\\u0000x"}', b'{"text":"\xff"}', b'{"text":"cr"}\r', b'{"text":"n","timestamp":12}',
+            b"\xef\xbb\xbf{}",
             b'{"text":"t","timestamp":"2024-05-18T01:58:10Z","url":5}', b'{"text":"nan","x":NaN}', b"\x00", b"\xff\xfe",
         ]),
     ),
@@ -103,7 +104,7 @@ def test_other_columns(write: Write) -> None:
 
 
 def test_a_missing_column_is_an_error_that_names_the_others(write: Write) -> None:
-    with pytest.raises(errors.InputUnreadable, match="no column 'text'.*content, id"):
+    with pytest.raises(errors.InputUnreadable, match=r"no column 'text'.*content, id"):
         read_all(write("a.jsonl", b'{"content":"a","id":1}\n' * 9))
 
 

@@ -78,3 +78,16 @@ def test_an_unknown_format_is_an_error(write: Write) -> None:
     unit = Unit(0, (Piece(str(write("a", b"x")), "a", 0, -1, "tar"),))
     with pytest.raises(errors.InputUnreadable, match="unknown format"):
         list(read_unit(unit, ReadOptions()))
+
+
+def test_addresses_are_read_like_files(folder: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    memory = fsspec.filesystem("memory")
+    try:
+        for path in folder.iterdir():
+            memory.pipe_file(f"/bucket/in/{path.name}", path.read_bytes())
+        for unit_bytes in (64 << 20, 1000):
+            out = read_all("memory://bucket/in", text_split="blank-line", unit_bytes=unit_bytes)
+            assert out == read_all(folder, text_split="blank-line", unit_bytes=unit_bytes)
+    finally:
+        memory.rm("/bucket", recursive=True)
