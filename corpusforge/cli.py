@@ -190,7 +190,10 @@ def dedupe_command(documents: str, output: str, dry_run: bool, **flags: Any) -> 
     made, execution = _split(flags)
     from corpusforge.stages import corpus, summary
 
-    summary.show_outcome(corpus.dedupe(made, documents, output, execution, dry_run=dry_run))
+    if dry_run:
+        summary.show_preview(corpus.preview_dedupe(made, documents, execution))
+    else:
+        summary.show_outcome(corpus.dedupe(made, documents, output, execution))
 
 
 @cli.command("train-vocab")

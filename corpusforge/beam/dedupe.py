@@ -33,9 +33,15 @@ SHARD_BYTES = 64 << 20
 
 
 def run(
-    engine: Engine, settings: Dedupe, units: Sequence[ShardUnit], output: str, progress: Progress
+    engine: Engine,
+    settings: Dedupe,
+    units: Sequence[ShardUnit],
+    output: str,
+    progress: Progress,
+    *,
+    audit_only: bool = False,
 ) -> list[UnitResult]:
-    """Write ``documents/`` and ``repeats/`` for every upstream shard."""
+    """Write ``documents/`` and ``repeats/`` for every upstream shard; with ``audit_only`` no documents."""
     scratch = shards.join(output, SCRATCH)
     sizes = [unit.bytes for unit in units]
     hashing = HashWork(scratch, settings.span_sentences, settings.fold_numbers)
@@ -43,7 +49,9 @@ def run(
     spans = sum(result.statistics.get("spans", 0) for result in hashed)
     rounds = plan_rounds(spans, settings.memory_megabytes << 20, PARTITIONS)
     compare(engine, units, scratch, rounds, progress)
-    cutting = CutWork(output, scratch, settings.span_sentences, settings.min_sentences, settings.min_words, SHARD_BYTES)
+    cutting = CutWork(
+        output, scratch, settings.span_sentences, settings.min_sentences, settings.min_words, SHARD_BYTES, audit_only
+    )
     results = run_map(engine, cutting, units, sizes, label="cut", folder=output, progress=progress)
     shards.remove(scratch)
     return results

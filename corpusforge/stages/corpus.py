@@ -7,10 +7,10 @@ rooms below; here are the folder, the digest, the engine and the manifest.
 from __future__ import annotations
 
 import dataclasses
+import tempfile
 from typing import TYPE_CHECKING, Any
 
 from corpusforge import errors, recipe, shards
-from corpusforge.content import combine
 from corpusforge.recipe import Recipe
 from corpusforge.stages import stage
 from corpusforge.stages.stage import Execution, Outcome
@@ -35,9 +35,13 @@ def clean(made: Recipe, output: str, execution: Execution) -> Outcome:
     """Read raw pages, keep what the rules let through: ``documents/``, ``rejects/``."""
     from corpusforge.documents import plan
 
-    cleaner = _cleaner(made)
     units = _plan(made)
-    section: dict[str, Any] = {"input": _input_section(made), "clean": recipe.as_dict(made.clean), "rules": _rules_digest(cleaner)}
+    cleaner = _cleaner(made)
+    section: dict[str, Any] = {
+        "input": _input_section(made),
+        "clean": recipe.as_dict(made.clean),
+        "rules": _rules_digest(cleaner),
+    }
     section["clean"].pop("badwords")  # a path; the words themselves are in the digest of the rules
     digest = stage.claim(output, "clean", section, {"input": _fingerprint(made, units)}, execution)
     manifest = stage.finished(output, digest)
@@ -118,9 +122,10 @@ def _fingerprint(made: Recipe, units: list[Unit]) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Preview:
-    """What a dry run of clean found in the first documents."""
+    """What a dry run found: documents (or records) looked at and how many would be kept."""
 
     documents: int
+    kept: int
     tallies: shards.Tallies
     statistics: dict[str, Any]
     examples: dict[str, list[str]]
@@ -144,8 +149,8 @@ def preview(made: Recipe, sample: int) -> Preview:
             for rejects in (raw.rejects, cleaned.rejects):
                 _collect(examples, rejects.to_pylist())
             if seen >= sample:
-                return Preview(seen, tallies, statistics, examples)
-    return Preview(seen, tallies, statistics, examples)
+                return Preview(seen, statistics.get("documents_out", 0), tallies, statistics, examples)
+    return Preview(seen, statistics.get("documents_out", 0), tallies, statistics, examples)
 
 
 def _collect(examples: dict[str, list[str]], rows: list[dict[str, Any]]) -> None:
@@ -155,12 +160,12 @@ def _collect(examples: dict[str, list[str]], rows: list[dict[str, Any]]) -> None
             kept.append(" ".join(row["text"].split())[:120])
 
 
-def dedupe(made: Recipe, upstream: str, output: str, execution: Execution, *, dry_run: bool = False) -> Outcome:
+def dedupe(made: Recipe, upstream: str, output: str, execution: Execution) -> Outcome:
     """Cut repeats from the documents of a finished stage: ``documents/``, ``repeats/``."""
     before, units = stage.upstream_units(upstream, "documents")
     section = {"dedupe": recipe.as_dict(made.dedupe)}
     section["dedupe"].pop("memory_megabytes")  # how, not what
-    above = {"documents": combine([before.content["documents"]])}
+    above = {"documents": before.content["documents"]}
     digest = stage.claim(output, "dedupe", section, above, execution)
     manifest = stage.finished(output, digest)
     if manifest:
@@ -173,3 +178,23 @@ def dedupe(made: Recipe, upstream: str, output: str, execution: Execution, *, dr
     made_manifest = stage.manifest_of(output, "dedupe", digest, section, above)
     made_manifest.save(output)
     return Outcome(output, made_manifest, False, measured["seconds"], int(measured["peak_rss"]))
+
+
+def preview_dedupe(made: Recipe, upstream: str, execution: Execution) -> Preview:
+    """Find the repeats of a finished stage's documents, with examples; cut nothing."""
+    from corpusforge.beam import dedupe as beam_dedupe
+
+    _, units = stage.upstream_units(upstream, "documents")
+    tallies: shards.Tallies = {}
+    statistics: dict[str, Any] = {}
+    examples: dict[str, list[str]] = {}
+    with tempfile.TemporaryDirectory(prefix="corpusforge-") as scratch:
+        engine = engine_of(execution)
+        results = beam_dedupe.run(engine, made.dedupe, units, scratch, execution.progress, audit_only=True)
+        for result in results:
+            shards.add_tallies(tallies, result.tallies)
+            shards.add_statistics(statistics, result.statistics)
+        for name in shards.list_names(shards.join(scratch, "repeats"), ".parquet"):
+            for batch in shards.read_shard(shards.join(scratch, f"repeats/{name}")):
+                _collect(examples, batch.slice(0, 100).to_pylist())
+    return Preview(statistics["documents_in"], statistics["documents_out"], tallies, statistics, examples)

@@ -48,27 +48,43 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.4g}"
 
 
+def size(count: float) -> str:
+    """Bytes a person reads.
+
+    >>> size(999), size(12_345), size(6_700_000_000)
+    ('999 B', '12.3 kB', '6.7 GB')
+    """
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= scale:
+            return f"{count / scale:,.1f} {unit}"
+    return f"{count:,.0f} B"
+
+
 def tally_table(tallies: Tallies) -> object:
     """Rows and bytes per reason, most rows first."""
     ordered = sorted(tallies.items(), key=lambda item: (-item[1]["rows"], item[0]))
-    rows = [[reason, number(c["rows"]), f"{c['bytes'] / 1e6:,.2f} MB"] for reason, c in ordered]
+    rows = [[reason, number(c["rows"]), size(c["bytes"])] for reason, c in ordered]
     return terminal.table("What happened, by reason", ["reason", "rows", "text"], rows)
 
 
 def show_preview(preview: Preview) -> None:
     """A dry run: the tallies, examples, and an alarm where everything or nothing would go."""
-    kept = preview.tallies.get("kept", {"rows": 0})["rows"]
-    dropped = 1 - kept / preview.documents if preview.documents else 0.0
     terminal.show(tally_table(preview.tallies))
     for reason, texts in sorted(preview.examples.items()):
         terminal.show(f"{reason}:", *(f"    {text}" for text in texts))
-    terminal.show(f"{preview.documents:,} records read, {kept:,} documents would be kept ({dropped:.1%} dropped)")
-    for line in alarms(dropped):
+    dropped = 1 - preview.kept / preview.documents if preview.documents else 0.0
+    before, after = (preview.statistics.get(f"text_bytes_{way}", 0) for way in ("in", "out"))
+    cut = 1 - after / before if before else 0.0
+    terminal.show(
+        f"{preview.documents:,} records read, {preview.kept:,} would be kept ({dropped:.1%} dropped); "
+        f"{size(before)} of text, {size(after)} kept ({cut:.1%} dropped)"
+    )
+    for line in alarms(cut):
         terminal.console.print(line, style="bold red")
 
 
 def alarms(dropped: float) -> list[str]:
-    """What is suspicious about a share of dropped documents.
+    """What is suspicious about the share of text that would go.
 
     >>> alarms(0.5)
     []
@@ -91,7 +107,7 @@ def show_run(outcomes: Sequence[tuple[str, Outcome]], report: str | None) -> Non
     manifests = {name: outcome.manifest for name, outcome in outcomes}
     steps = funnel(manifests)
     if steps:
-        rows = [[s.label, number(s.documents), f"{s.text_bytes / 1e6:,.2f} MB"] for s in steps]
+        rows = [[s.label, number(s.documents), size(s.text_bytes)] for s in steps]
         terminal.show(terminal.table("Funnel", ["stage", "documents", "text"], rows))
     times = [
         [
