@@ -61,6 +61,11 @@ def in_batches(outputs: Any) -> Any:
     return outputs
 
 
+def together(collections: Any) -> Any:
+    """One PCollection of several, given as a tuple (Beam takes a list for values); a single one as it is."""
+    return collections | "Together" >> beam.Flatten() if isinstance(collections, tuple) else collections
+
+
 class ReadDocuments(beam.PTransform):  # type: ignore[misc, name-defined]
     """Raw pages to DOCUMENTS RecordBatches; the records that could not be read are the output ``rejects``.
 
@@ -176,7 +181,9 @@ class _ReadShard(beam.DoFn):  # type: ignore[misc, name-defined]
 class WriteShards(beam.PTransform):  # type: ignore[misc, name-defined]
     """RecordBatches to ``<folder>/<table>/part-<content>.parquet`` (or ``.arrow``); gives (table, Shard) rows.
 
-    written = documents | WriteShards("corpus/clean", "documents")
+    Several PCollections, as a tuple, go into one table.
+
+        written = documents | WriteShards("corpus/clean", "documents")
     """
 
     def __init__(self, folder: str, table: str, *, kind: str = "parquet", shard_bytes: int = SHARD_BYTES) -> None:
@@ -185,7 +192,7 @@ class WriteShards(beam.PTransform):  # type: ignore[misc, name-defined]
 
     def expand(self, batches: Any) -> Any:
         writing = _WriteShards(self.folder, self.table, self.kind, self.shard_bytes)
-        return batches | "Write" >> beam.ParDo(writing)
+        return together(batches) | "Write" >> beam.ParDo(writing)
 
 
 class _WriteShards(beam.DoFn):  # type: ignore[misc, name-defined]
@@ -228,7 +235,7 @@ class WriteManifest(beam.PTransform):  # type: ignore[misc, name-defined]
 
     ``tables``: named in the manifest also where nothing was written to them.
 
-        (written, dropped) | beam.Flatten() | WriteManifest("corpus/clean", "clean", ("documents", "rejects"))
+        (written, dropped) | WriteManifest("corpus/clean", "clean", ("documents", "rejects"))
     """
 
     def __init__(self, folder: str, stage: str, tables: Sequence[str]) -> None:
@@ -237,7 +244,7 @@ class WriteManifest(beam.PTransform):  # type: ignore[misc, name-defined]
 
     def expand(self, written: Any) -> Any:
         return (
-            written
+            together(written)
             | "Gather" >> beam.CombineGlobally(beam.combiners.ToListCombineFn())
             | "Write" >> beam.Map(_write_manifest, self.folder, self.stage, self.tables)
         )

@@ -86,7 +86,7 @@ def run_pipeline(pipeline: Any, name: str) -> Any:
         if name == LOCAL:
             raise
         raise _from_text(name, str(error)) from error
-    if state not in (None, "DONE"):
+    if state in ("FAILED", "CANCELLED"):
         raise _from_text(name, f"the pipeline ended as {state}")
     return result
 

@@ -104,11 +104,11 @@ def test_the_transforms_give_the_same(pages: Path, straight: Path, tmp_path: Pat
     p = beam.Pipeline(runner=FnApiRunner())
     documents, unreadable = p | transforms.ReadDocuments([str(pages)], unit_bytes=UNIT_BYTES, batch_bytes=7000)
     kept, dropped = documents | transforms.CleanDocuments(cleaner())
-    written = [
+    written = (
         kept | "Documents" >> transforms.WriteShards(out, "documents"),
-        (unreadable, dropped) | beam.Flatten() | "Rejects" >> transforms.WriteShards(out, "rejects"),
-    ]
-    _ = written | "All" >> beam.Flatten() | transforms.WriteManifest(out, "clean", TABLES)
+        (unreadable, dropped) | "Rejects" >> transforms.WriteShards(out, "rejects"),
+    )
+    _ = written | transforms.WriteManifest(out, "clean", TABLES)
     result = p.run()
     result.wait_until_finish()
     for table in TABLES:

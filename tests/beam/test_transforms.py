@@ -64,11 +64,11 @@ def test_dedupe_gives_what_the_stage_gives(size: int, tmp_path: Path) -> None:
     out = str(tmp_path / "own")
     with pipeline() as p:
         kept, repeats = p | beam.Create(batches(ROWS, size)) | transforms.DedupeSpans()
-        written = [
+        written = (
             kept | "Documents" >> transforms.WriteShards(out, "documents", shard_bytes=4000),
             repeats | "Repeats" >> transforms.WriteShards(out, "repeats"),
-        ]
-        _ = written | beam.Flatten() | transforms.WriteManifest(out, "dedupe", ("documents", "repeats"))
+        )
+        _ = written | transforms.WriteManifest(out, "dedupe", ("documents", "repeats"))
     for table in ("documents", "repeats"):
         assert finished(tmp_path / "own", table) == content(tmp_path / "stage", table)
 
@@ -104,11 +104,11 @@ def test_instances_are_those_of_the_stage(section: Instances, tmp_path: Path) ->
     out = str(tmp_path / "own")
     with pipeline() as p:
         train, heldout = p | beam.Create(batches(ROWS, 13)) | transforms.BuildInstances(vocab, section, seed=3)
-        written = [
+        written = (
             train | "Train" >> transforms.WriteShards(out, "train", kind="arrow"),
             heldout | "Heldout" >> transforms.WriteShards(out, "heldout", kind="arrow"),
-        ]
-        _ = written | beam.Flatten() | transforms.WriteManifest(out, "build-instances", ("train", "heldout"))
+        )
+        _ = written | transforms.WriteManifest(out, "build-instances", ("train", "heldout"))
     for table in ("train", "heldout"):
         assert finished(tmp_path / "own", table) == content(tmp_path / "stage", table)
 

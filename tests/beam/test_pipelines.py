@@ -1,0 +1,54 @@
+"""The mains in pipelines/, one after another, as programs: each in 30 to 60 lines or so, errors in one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from raw_pages import write_pages
+
+from corpusforge import shards
+
+PIPELINES = Path(__file__).resolve().parents[2] / "pipelines"
+
+
+def run(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(PIPELINES / f"{name}.py"), *arguments]
+    found = {**os.environ, "PYTHONPATH": str(PIPELINES.parent)}
+    return subprocess.run(command, capture_output=True, text=True, env=found, check=False)
+
+
+def test_the_mains_are_short() -> None:
+    for name in ("clean", "dedupe", "vocab", "instances"):
+        assert 30 <= len((PIPELINES / f"{name}.py").read_text("utf-8").splitlines()) <= 65
+
+
+@pytest.mark.slow
+def test_the_line_of_mains(tmp_path: Path) -> None:
+    write_pages(tmp_path / "pages")
+    folder = {name: str(tmp_path / name) for name in ("pages", "clean", "dedupe", "vocab", "instances")}
+    nothing_fetched = ["--detector", "fast", "--sentences", "builtin", "--badwords", "off"]
+    steps = [
+        ("clean", "--input", folder["pages"], "--output", folder["clean"], *nothing_fetched),
+        ("dedupe", "--input", folder["clean"], "--output", folder["dedupe"]),
+        ("vocab", "--input", folder["dedupe"], "--output", folder["vocab"], "--size", "512", "--unused", "16"),
+        ("instances", "--input", folder["dedupe"], "--vocab", folder["vocab"], "--output", folder["instances"],
+         "--format", "segment-pair", "--set", "heldout=0.2"),
+    ]  # fmt: skip
+    for step in steps:
+        done = run(*step)
+        assert (done.returncode, done.stderr) == (0, "")
+    assert shards.Manifest.load(folder["instances"]).rows["train"] > 50
+
+
+@pytest.mark.slow
+def test_errors_are_one_line(tmp_path: Path) -> None:
+    for runner, what in (("local", "nothing: no such file"), ("DaskRunner", "silently loses data")):
+        arguments = ["--input", str(tmp_path / "nothing"), "--output", str(tmp_path / "out"), "--runner", runner]
+        done = run("clean", *arguments, "--badwords", "off", "--sentences", "builtin")
+        assert done.returncode == 1
+        assert what in done.stderr
+        assert done.stderr.count("\n") == 1
