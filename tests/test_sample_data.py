@@ -68,3 +68,46 @@ def test_minimal_pairs_have_blimp_fields_and_differ(sample_data: Path) -> None:
             assert row["sentence_good"] != row["sentence_bad"]
             assert row["UID"] == path.stem
             assert {"field", "linguistics_term", "pairID"} <= row.keys()
+
+
+@pytest.fixture(scope="module")
+def cleaned(sample_data: Path) -> tuple[set[str], int, int, int]:
+    """All of the raw sample read and cleaned: reasons, records, documents, and documents that stayed."""
+    pytest.importorskip("fastwarc")
+    from corpusforge.clean.apply import Cleaner
+    from corpusforge.clean.rules import load_rules
+    from corpusforge.documents.plan import plan_units
+    from corpusforge.documents.read import ReadOptions, read_unit
+
+    cleaner = Cleaner(
+        load_rules("c4-tfds-3.1"), language="en", sentences="builtin", badwords=str(sample_data / "badwords")
+    )
+    reasons: set[str] = set()
+    records = documents = kept = 0
+    for unit in plan_units([str(sample_data / "raw")]):
+        for batch in read_unit(unit, ReadOptions()):
+            assert batch.records == batch.documents.num_rows + batch.rejects.num_rows
+            result = cleaner.clean(batch.documents)
+            reasons |= set(batch.rejects["reason"].to_pylist()) | set(result.tallies)
+            records, documents = records + batch.records, documents + batch.documents.num_rows
+            kept += result.documents.num_rows
+    return reasons, records, documents, kept
+
+
+def test_every_rule_of_c4_has_something_to_find(cleaned: tuple[set[str], int, int, int]) -> None:
+    from corpusforge.clean import lines, pages
+
+    rules = {reason for module in (lines, pages) for reason in module.REASONS if ":" in reason}
+    missing = rules - cleaned[0]
+    assert not missing, missing
+
+
+def test_most_articles_stay_and_records_of_many_kinds_do_not(
+    cleaned: tuple[set[str], int, int, int], sample_data: Path
+) -> None:
+    reasons, records, documents, kept = cleaned
+    text = "".join(p.read_text("utf-8") for p in (sample_data / "texts").glob("*.txt"))
+    english = sum(line.startswith("# ") and line.endswith("| en") for line in text.splitlines())
+    assert kept >= 0.95 * english
+    assert kept < documents < records
+    assert sum(reason.startswith("record:") for reason in reasons) >= 5
