@@ -248,6 +248,8 @@ class Run:
         return measure(self.model, batches, job.device, job.dtype)
 
     def _checkpoint(self) -> None:
+        if self.newest == checkpoint.folder_of(self.output, self.done):
+            return  # stopped right behind one: the whole one stays untouched
         state = checkpoint.State(
             step=self.done,
             fingerprint=self.fingerprint,

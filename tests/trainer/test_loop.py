@@ -82,7 +82,7 @@ def logged(run: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("kind", ["dynamic", "pairs", "duplicated"])
-@pytest.mark.parametrize("stop", [3, 7])  # primes on both sides of the switch behind step 6
+@pytest.mark.parametrize("stop", [0, 3, 6, 7])  # primes on both sides of the switch behind step 6, and on it
 def test_a_resumed_run_is_bit_equal(
     make_data: MakeData, small_run: Settings, tmp_path: Path, kind: str, stop: int
 ) -> None:
@@ -99,6 +99,23 @@ def test_the_same_run_twice_and_from_other_shards_is_bit_equal(
     train(make_data(files=1, name="one"), tmp_path / "one", small_run)
     train(make_data(files=5, name="five"), tmp_path / "five", small_run)
     assert_equal_runs(tmp_path / "one", tmp_path / "five")
+
+
+def test_two_threads_repeat_themselves(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
+    data, settings = make_data(), dataclasses.replace(small_run, threads=2)
+    train(data, tmp_path / "one", settings)
+    train(data, tmp_path / "other", settings)
+    assert_equal_runs(tmp_path / "one", tmp_path / "other")
+
+
+def test_bf16_stays_close(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
+    data = make_data(pairs=True)
+    losses = [
+        train(data, tmp_path / precision, dataclasses.replace(small_run, precision=precision, dropout=0.0))["loss"]
+        for precision in ("fp32", "bf16")
+    ]
+    assert losses[0] != losses[1]
+    assert losses[0] == pytest.approx(losses[1], rel=0.02)
 
 
 def test_a_killed_process_leaves_a_valid_checkpoint(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
