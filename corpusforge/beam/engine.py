@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from corpusforge import shards
 from corpusforge.beam.pool import run_pool, run_unit
-from corpusforge.beam.runners import LOCAL, check_runner, make_runner, run_pipeline
+from corpusforge.beam.runners import LOCAL, check_runner, make_pipeline, run_pipeline
 from corpusforge.beam.sdk import as_itself, beam
 from corpusforge.progress import Progress
 from corpusforge.units import UnitResult, UnitWork
@@ -49,10 +49,8 @@ class Engine:
 
     def run(self, build: Callable[[Any], None]) -> Any:
         """Build a pipeline with ``build(pipeline)`` and run it to its end; returns Beam's result."""
-        from apache_beam.options.pipeline_options import PipelineOptions
-
         name = check_runner(self.runner)
-        pipeline = beam.Pipeline(runner=make_runner(name), options=PipelineOptions(list(self.options)))
+        pipeline = make_pipeline(name, self.options)
         build(pipeline)
         return run_pipeline(pipeline, name)
 

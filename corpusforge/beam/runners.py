@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import importlib.util
 import re
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from corpusforge import errors
+from corpusforge.beam.sdk import beam
 
 LOCAL = "local"
 
@@ -61,13 +63,29 @@ def make_runner(name: str) -> Any:
 
     if name == LOCAL:
         return FnApiRunner()
+    is_google = "dataflow" in name.lower()
+    mend = f"pip install 'corpusforge[{'gcp' if is_google else 'beam'}]'"
+    if is_google and importlib.util.find_spec("apitools") is None:  # Beam itself would notice after building the graph
+        raise errors.RunnerRefused(f"--runner {name}", "the parts of Beam for Google Cloud are not installed", mend)
     try:
         return create_runner(name)
     except (ImportError, ValueError) as error:
-        extra = "gcp" if "dataflow" in name.lower() else "beam"
-        raise errors.RunnerRefused(
-            f"--runner {name}", f"it cannot be loaded ({error})", f"pip install 'corpusforge[{extra}]'"
-        ) from None
+        raise errors.RunnerRefused(f"--runner {name}", f"it cannot be loaded ({error})", mend) from None
+
+
+def make_pipeline(name: str, options: Sequence[str]) -> Any:
+    """An empty pipeline for a runner that `check_runner` has passed.
+
+    Raises `errors.RunnerRefused` where the runner cannot be loaded or misses an option.
+    """
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    runner = make_runner(name)
+    try:
+        return beam.Pipeline(runner=runner, options=PipelineOptions(list(options)))
+    except ValueError as error:
+        wrong = "; ".join(line.strip() for line in str(error).splitlines()[1:]) or str(error)
+        raise errors.RunnerRefused(f"--runner {name}", wrong, "give its options after --") from None
 
 
 def run_pipeline(pipeline: Any, name: str) -> Any:
