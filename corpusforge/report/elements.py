@@ -22,8 +22,10 @@ def text(value: object, most: int = 100_000) -> str:
     return html.escape(cut(visible(str(value)), most), quote=True)
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Sequence[int] = ()) -> str:
-    """A table of escaped cells. ``numbers``: columns set flush right."""
+def table(
+    header: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Sequence[int] = (), wide: bool = False
+) -> str:
+    """A table of escaped cells. ``numbers``: columns set flush right; ``wide``: as wide as the page."""
 
     def cells(tag: str, row: Sequence[object]) -> str:
         style = [' class="number"' if at in numbers else "" for at in range(len(row))]
@@ -34,7 +36,14 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: S
 
     head = f"<thead><tr>{cells('th', header)}</tr></thead>" if any(header) else ""
     body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
-    return f'<div class="scroll"><table>{head}<tbody>{body}</tbody></table></div>'
+    kind = "scroll wide" if wide else "scroll"
+    return f'<div class="{kind}"><table>{head}<tbody>{body}</tbody></table></div>'
+
+
+def grid(pairs: Iterable[tuple[str, str]]) -> str:
+    """Names and short values in as many columns as there is room for."""
+    made = "".join(f"<div><dt>{text(name)}</dt><dd>{text(value)}</dd></div>" for name, value in pairs)
+    return f'<dl class="grid">{made}</dl>' if made else ""
 
 
 class Markup(str):

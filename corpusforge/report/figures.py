@@ -150,7 +150,8 @@ def shares_figure(shares: Mapping[str, Mapping[str, float]]) -> go.Figure:
         )
         figure.add_trace(trace)
     figure.update_xaxes(range=[0, 1], tickformat=".0%")
-    return _finish(figure, 120 + 36 * len(shares), barmode="stack", bargap=0.35)
+    figure = _finish(figure, 130 + 36 * len(shares), barmode="stack", bargap=0.35)
+    return figure.update_layout(legend={"traceorder": "normal", "y": 1 + 0.6 / len(shares)})
 
 
 def loss_figure(log: Sequence[Mapping[str, Any]], unigram: float | None) -> go.Figure:

@@ -25,14 +25,13 @@ def vocabulary_section(found: Found) -> str:
 def _blocks(statistics: Mapping[str, Any]) -> list[str]:
     """Numbers as one table; lists of numbers as histograms; lists of words and dicts as they are."""
     numbers = {k: v for k, v in statistics.items() if isinstance(v, int | float)}
-    rows = [[words(k), number(v)] for k, v in numbers.items()]
-    blocks = [elements.table(["", ""], rows, numbers=(1,))] if rows else []
+    blocks = [elements.grid((words(k), number(v)) for k, v in numbers.items())]
     for key, value in statistics.items():
         if isinstance(value, list) and value:
             blocks.append(_list(words(key), value))
         elif isinstance(value, dict) and value:
-            pairs = [[words(k), shown(v)] for k, v in value.items()]
-            blocks.append(elements.details(words(key), elements.table(["", ""], pairs, numbers=(1,))))
+            pairs = [(words(k), shown(v)) for k, v in value.items()]
+            blocks.append(elements.details(words(key), elements.grid(pairs)))
     return blocks
 
 
@@ -50,7 +49,8 @@ def _list(title: str, values: list[Any]) -> str:
 def instances_section(found: Found) -> str:
     """Counts and shares by split, lengths, instances a document, masks and labels."""
     statistics = found.statistics("build-instances")
-    splits = {name: value for name, value in statistics.items() if isinstance(value, dict) and "instances" in value}
+    ordered = sorted(statistics.items(), key=lambda item: item[0] != "train")
+    splits = {name: value for name, value in ordered if isinstance(value, dict) and "instances" in value}
     if not splits:
         return elements.section("Instances", "instances", *_blocks(statistics))
     settings = found.manifests["build-instances"].recipe.get("instances", {})
@@ -88,7 +88,11 @@ def _doubling(k: int) -> str:
 
 def _counts(splits: Mapping[str, Mapping[str, Any]], length: int) -> str:
     names = dict.fromkeys(k for value in splits.values() for k, v in value.items() if isinstance(v, int | float))
-    rows = [[words(name), *(shown(value.get(name, "")) for value in splits.values())] for name in names]
+    rows = [
+        [words(name), *(shown(value.get(name, "")) for value in splits.values())]
+        for name in names
+        if any(value.get(name) for value in splits.values()) or not name.startswith("pairs")
+    ]
     shares = (
         ("fill of the length", lambda v: (v["tokens"], v["instances"] * length)),
         ("share of [UNK]", lambda v: (v["unknown_tokens"], v["source_tokens"])),

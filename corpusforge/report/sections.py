@@ -47,7 +47,8 @@ def funnel_section(found: Found) -> str:
     for before, step in zip([steps[0], *steps], steps, strict=False):
         lost = before.documents - step.documents
         kept = f"{share(step, steps[0]):.1%}"
-        rows.append([step.label, number(step.documents), size(step.text_bytes), number(lost) if lost else "", kept])
+        held = size(step.text_bytes) if step.text_bytes else ""
+        rows.append([step.label, number(step.documents), held, number(lost) if lost else "", kept])
     header = ["", "documents", "bytes", "dropped here", "left of the first"]
     note = "Raw records are counted in bytes as stored (compressed where the input is); all others in UTF-8 text."
     return elements.section(
@@ -55,7 +56,7 @@ def funnel_section(found: Found) -> str:
         "funnel",
         elements.plot(figures.funnel_figure(steps), "Documents and text left after each stage"),
         elements.table(header, rows, numbers=(1, 2, 3, 4)),
-        elements.paragraph(note),
+        elements.paragraph(note) if rows[0][0] == "raw records" and rows[0][2] else "",
     )
 
 
@@ -88,7 +89,11 @@ def _reason(reason: str, counts: Mapping[str, int], rows: list[examples.Dropped]
         [elements.quote(row.text), row.detail, row.where + (f", line {row.line + 1}" if row.line >= 0 else "")]
         for row in rows
     ]
-    inner = elements.table(["text", "what the rule saw", "where"], shown) if shown else "<p>No example was kept.</p>"
+    inner = (
+        elements.table(["text", "what the rule saw", "where"], shown, wide=True)
+        if shown
+        else "<p>No example was kept.</p>"
+    )
     return elements.details(title, inner)
 
 
@@ -113,7 +118,7 @@ def repeats_section(found: Found) -> str:
         ]
         for repeat in examples.repeats(manifest.paths(found.path("dedupe"), "repeats"), documents)
     ]
-    table = elements.table(["lost by", "what was cut", "what survives, where it stands", "kept by"], rows)
+    table = elements.table(["lost by", "what was cut", "what survives, where it stands", "kept by"], rows, wide=True)
     return elements.section(
         "Repeats",
         "repeats",
@@ -141,13 +146,13 @@ def training_section(found: Found) -> str:
     last: dict[str, Any] = {}
     for line in found.log:
         last |= {key: value for key, value in line.items() if value is not None}
-    rows = [[words(k), shown(v)] for k, v in last.items()]
+    rows = [(words(k), shown(v)) for k, v in last.items()]
     return elements.section(
         "Training",
         "training",
         elements.plot(figures.loss_figure(found.log, unigram_of(found)), "Loss and accuracy by step"),
         elements.paragraph("A model that does not get below the dashed line has learned word frequencies and no more."),
-        elements.details("Last figures", elements.table(["", ""], rows, numbers=(1,))),
+        elements.details("Last figures", elements.grid(rows)),
     )
 
 
@@ -155,8 +160,8 @@ def unigram_of(found: Found) -> float | None:
     """The unigram entropy in nats, from the evaluation or, before there is one, from a stage's statistics."""
     places = [found.evaluation, *(found.statistics(stage) for stage in reversed(FOLDERS))]
     for place in places:
-        for _, value in search(place, "unigram"):
-            if isinstance(value, int | float):
+        for key, value in search(place, "unigram"):
+            if key.startswith("unigram") and isinstance(value, int | float):
                 return float(value)
     return None
 
@@ -168,19 +173,23 @@ def evaluation_section(found: Found) -> str:
     parts = []
     for task, values in tasks.items():
         if isinstance(values, dict):
-            flat = [[words(k), shown(v)] for k, v in values.items() if isinstance(v, int | float)]
-            parts.append(f"<h3>{elements.text(words(task))}</h3>{elements.table(['', ''], flat, numbers=(1,))}")
-            parts += [_scores(name, values[name]) for name in ("phenomena", "paradigms") if name in values]
+            flat = [(words(k), shown(v)) for k, v in values.items() if isinstance(v, int | float)]
+            parts.append(f"<h3>{elements.text(TASKS.get(task, task))}</h3>{elements.grid(flat)}")
+            for name, one in (("phenomena", "phenomenon"), ("paradigms", "paradigm")):
+                parts.append(_scores(one, values.get(name, {})))
     return elements.section("Evaluation", "evaluation", *parts)
+
+
+TASKS = {"mlm": "Held-out MLM", "blimp": "Minimal pairs (BLiMP)"}
 
 
 def _scores(name: str, values: Mapping[str, Any]) -> str:
     scores = {key: float(value) for key, value in values.items() if isinstance(value, int | float)}
     if not scores:
         return ""
-    title = f"Share of minimal pairs judged right, by {name}"
+    title = f"Share of pairs judged right, by {name}"
     inner = elements.plot(figures.scores_figure(scores), title)
-    return elements.details(title, inner) if len(scores) > 20 else f"<h3>{title}</h3>{inner}"
+    return elements.details(title, inner) if len(scores) > 20 else f"<p>{title}</p>{inner}"
 
 
 def machinery_section(found: Found) -> str:
