@@ -46,10 +46,6 @@ def text_bytes(text: pa.StringArray) -> tuple[U8, I64]:
     return data, offsets
 
 
-_BREAKS = (b"\xc2\x85", b"\xe2\x80\xa8", b"\xe2\x80\xa9")
-"""The line breaks of str.splitlines beyond ASCII's \\n \\v \\f \\r \\x1c \\x1d \\x1e: NEL, LS and PS."""
-
-
 def split_lines(text: pa.StringArray) -> Rows:
     """The lines of every document by the rules of ``str.splitlines``, each stripped as ``str.strip`` does.
 
@@ -67,9 +63,28 @@ def line_spans(text: pa.StringArray) -> Spans:
     # "\r\n" is one break; where a document ends between the two, its own end still cuts (from offsets).
     inside = np.minimum(stops, len(data) - 1)
     crlf = (data[stops - 1] == 0x0D) & (data[inside] == 0x0A) & (stops < offsets[-1])
-    cuts = np.unique(np.concatenate([offsets, stops[~crlf]]))
+    cuts = _union(offsets, stops[~crlf])
     starts, stops = _trim(data, cuts)
-    return Spans(data, np.minimum(starts, stops), stops, np.searchsorted(cuts, offsets), offsets[:-1])
+    return Spans(data, starts, stops, np.searchsorted(cuts, offsets), offsets[:-1])
+
+
+def _trim(data: U8, cuts: I64) -> tuple[I64, I64]:
+    """Starts and stops of the pieces between cuts without white space; start == stop where nothing is left."""
+    starts, stops = cuts[:-1].copy(), cuts[1:].copy()
+    last = len(data) - 1
+    # Two rounds settle nearly all pieces of ASCII; the rest, and what may end in wide white space, goes to Arrow.
+    for _ in range(2):
+        starts += (starts < stops) & _SPACE[data[np.minimum(starts, last)]]
+        stops -= (starts < stops) & _SPACE[data[stops - 1]]
+    unsure = _SPACE_EDGE[data[np.minimum(starts, last)]] | _SPACE_EDGE[data[stops - 1]]
+    odd = np.flatnonzero(unsure & (starts < stops))
+    if len(odd):
+        pieces = byte_slices(data, starts[odd], stops[odd])
+        left = np.diff(text_bytes(pc.utf8_ltrim_whitespace(pieces))[1])
+        right = np.diff(text_bytes(pc.utf8_rtrim_whitespace(pieces))[1])
+        starts[odd], stops[odd] = stops[odd] - left, starts[odd] + right
+        stops[odd[left == 0]] = starts[odd[left == 0]]
+    return starts, stops
 
 
 def byte_slices(data: U8, starts: I64, stops: I64) -> pa.StringArray:
@@ -86,25 +101,26 @@ def _slices(data: U8, cuts: I64) -> pa.StringArray:
 
 
 def _break_stops(data: U8, low: int, high: int) -> I64:
-    """Ascending offsets behind every line break character in ``data[low:high]``."""
-    view = data[low:high]
-    ascii_stops = np.flatnonzero(((view - 0x0A) <= 3) | ((view - 0x1C) <= 2)) + (low + 1)
-    others = [find_bytes(data, needle, low, high) + len(needle) for needle in _BREAKS]
-    if not any(map(len, others)):
-        return ascii_stops
-    return np.sort(np.concatenate([ascii_stops, *others]))
+    """Ascending offsets behind every line break of str.splitlines in ``data[low:high]``.
 
-
-def find_bytes(data: U8, needle: bytes, low: int, high: int) -> I64:
-    """Ascending offsets of a short byte string in ``data[low:high]``; occurrences must not overlap.
-
-    A needle is two or three bytes of one UTF-8 character: its rarest byte is looked for first.
+    \\n \\v \\f \\r \\x1c \\x1d \\x1e, and beyond ASCII NEL (C2 85), LS (E2 80 A8) and PS (E2 80 A9).
     """
-    last = len(needle) - 1
-    hits = np.flatnonzero(data[low + last : high] == needle[last]) + low
-    for k in range(last - 1, -1, -1):
-        hits = hits[data[hits + k] == needle[k]]
-    return hits
+    view = data[low:high]
+    stops = np.flatnonzero(((view - 0x0A) <= 3) | ((view - 0x1C) <= 2)) + (low + 1)
+    leads = np.flatnonzero((view == 0xC2) | (view == 0xE2)) + low
+    second = data[leads + 1]
+    nel = leads[(data[leads] == 0xC2) & (second == 0x85)] + 2
+    wide = leads[(data[leads] == 0xE2) & (second == 0x80)]
+    wide = wide[(data[wide + 2] | 1) == 0xA9] + 3
+    return _union(stops, nel, wide) if len(nel) or len(wide) else stops
+
+
+def _union(*ascending: I64) -> I64:
+    """Distinct values of ascending arrays, ascending. Merges runs; np.unique would hash (NumPy 2.3)."""
+    merged = np.sort(np.concatenate(ascending), kind="stable")
+    fresh = np.ones(len(merged), bool)
+    np.not_equal(merged[1:], merged[:-1], out=fresh[1:])
+    return np.asarray(merged[fresh])
 
 
 # Where sentences end: the built-in splitter.
@@ -147,6 +163,7 @@ _WIDE_SPACES = _packed(*"\x85\xa0\u1680\u202f\u205f\u3000\u2028\u2029", *map(chr
 _WIDE_CLOSERS = _packed(*"»’”」』）】》〉］｝〕〗")
 _CJK_MARKS, _WIDE_MARKS = _packed(*"。！？｡"), _packed(*"。！？｡…")
 _SPACE = _bytes_in(range(0x09, 0x0E), range(0x1C, 0x21))
+_SPACE_EDGE = _SPACE | _bytes_in(range(0x80, 0xC0), b"\xc2\xe1\xe2\xe3")  # may be part of white space
 _CLOSER = _bytes_in(b"\"')]}")
 _MARK = _bytes_in(b".!?")
 _DIGIT = _bytes_in(range(0x30, 0x3A))
@@ -168,19 +185,11 @@ def sentence_spans(text: pa.StringArray) -> Spans:
     """
     data, offsets = text_bytes(text)
     breaks = _break_stops(data, int(offsets[0]), int(offsets[-1]))
-    cuts = np.unique(np.concatenate([offsets, breaks, _sentence_stops(data, offsets)]))
+    cuts = _union(offsets, breaks, _sentence_stops(data, offsets))
     starts, stops = _trim(data, cuts)
     kept = starts < stops
     starts, stops = starts[kept], stops[kept]
     return Spans(data, starts, stops, np.searchsorted(starts, offsets), offsets[:-1])
-
-
-def _trim(data: U8, cuts: I64) -> tuple[I64, I64]:
-    """Starts and stops of the pieces between cuts without white space; start >= stop where nothing is left."""
-    pieces = _slices(data, cuts)
-    left = np.diff(text_bytes(pc.utf8_ltrim_whitespace(pieces))[1])
-    right = np.diff(text_bytes(pc.utf8_rtrim_whitespace(pieces))[1])
-    return cuts[1:] - left, cuts[:-1] + right
 
 
 class _Places(NamedTuple):

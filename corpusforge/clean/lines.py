@@ -1,14 +1,16 @@
 """Which lines stay: every line of a column of documents judged at once.
 
 Comes in: a string column. Goes out: `Judged`: where each line lies, the code of the first rule that took it, and the
-text of the lines that lost citations. The order of the rules is that of tensorflow-datasets 4.9.10,
-``text/c4_utils.py``, ``clean_page``: the tests of one line run in the order of the codes, and the first decides.
+text of those that got past the rules of form. The order of the rules is that of tensorflow-datasets 4.9.10,
+``text/c4_utils.py``, ``clean_page``: they run in the order of the codes, and the first that applies decides.
 
-Lines are never copied to be judged: a rule looks at bytes of the column's own buffer.
+Rules of form (end mark, words) look at the column's own bytes and at the edges of lines only; what is left, which is
+what may be kept, is copied once and searched.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -36,13 +38,12 @@ REASONS = (
 Codes = npt.NDArray[np.int8]
 Mask = npt.NDArray[np.bool_]
 
-# Characters whose str.lower() holds an ASCII letter though they are none: İ and the Kelvin sign K.
-_TRICKY = np.array([0xC4B0, 0xE284AA])
-_SPACE_CODES = np.array(sorted(int.from_bytes(chr(c).encode(), "big") for c in range(128, 0x3001) if chr(c).isspace()))
+_SPACE_CODES = [int.from_bytes(chr(c).encode(), "big") for c in range(128, 0x3001) if chr(c).isspace()]
+_HEAD = 64  # bytes of a line that are looked at to find its first words
 
 
 class Lines(NamedTuple):
-    """Stripped lines as byte spans, in order; document i owns ``offsets[i]`` to ``offsets[i + 1]``."""
+    """Stripped lines as ascending byte spans; document i owns ``offsets[i]`` to ``offsets[i + 1]``."""
 
     data: U8
     starts: I64
@@ -51,93 +52,122 @@ class Lines(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """``codes``: one a line. ``words``: its white-space words. ``cited``: numbers of the lines that lost citations,
-    ascending, and ``cited_texts`` what is left of them."""
+    """``codes``: one a line. ``words``: words of a line with the code FEW_WORDS. ``formed``: numbers of the lines past
+    LONG_WORD, NO_MARK and FEW_WORDS, ascending; ``texts``: these without citations. ``cited``: whether any had some."""
 
     lines: Lines
     codes: Codes
     words: I64
-    cited: I64
-    cited_texts: pa.StringArray
+    formed: I64
+    texts: pa.StringArray
+    cited: bool
+
+    def texts_of(self, numbers: I64) -> pa.StringArray:
+        """What is left of some formed lines, given by ascending number."""
+        if len(numbers) == len(self.formed):
+            return self.texts
+        return self.texts.take(pa.array(np.searchsorted(self.formed, numbers)))
 
 
 def judge_lines(text: pa.StringArray, rules: Rules) -> Judged:
     """Judge every line of every document."""
     spans = line_spans(text)
     lines = Lines(spans.data, spans.starts, spans.stops, spans.offsets)
-    view = _Bytes.of(lines)
-    long_word = _long_words(view, lines, rules.max_word_characters)
-    cited, texts = _without_citations(lines, rules)
-    codes, words = _judge(view, lines, rules)
+    codes, words = _judge_form(lines, rules)
+    cited, without = _without_citations(lines, rules)
     if len(cited):
-        inner, offsets = text_bytes(texts)
-        again = Lines(inner, offsets[:-1], offsets[1:], offsets[[0, -1]])
-        codes[cited], words[cited] = _judge(_Bytes.of(again), again, rules)
-        words[cited] -= np.asarray(pc.utf8_is_space(pc.utf8_slice_codeunits(texts, 0, 1)), bool)
-    codes[long_word] = LONG_WORD
-    return Judged(lines, codes, words, cited, texts)
+        inner, offsets = text_bytes(without)
+        codes[cited], words[cited] = _judge_form(Lines(inner, offsets[:-1], offsets[1:], offsets), rules)
+    codes[_long_words(lines, rules.max_word_characters)] = LONG_WORD
+    formed = np.flatnonzero(codes == KEPT)
+    texts = byte_slices(lines.data, lines.starts[formed], lines.stops[formed])
+    still = codes[cited] == KEPT
+    if still.any():
+        mask = np.zeros(len(formed), bool)
+        mask[np.searchsorted(formed, cited[still])] = True
+        texts = pc.replace_with_mask(texts, pa.array(mask), without.filter(pa.array(still)))
+    codes[formed] = _judge_content(texts, rules)
+    return Judged(lines, codes, words, formed, texts, bool(still.any()))
 
 
-class _Bytes(NamedTuple):
-    """What the rules share about one buffer: where words begin, and where odd characters stand."""
-
-    low: int
-    high: int
-    word_starts: I64  # offsets of bytes that are no white space, behind one that is
-    tricky: I64  # offsets of characters that lower-case into ASCII
-
-    @classmethod
-    def of(cls, lines: Lines) -> _Bytes:
-        if not len(lines.starts):
-            return cls(0, 0, np.empty(0, np.int64), np.empty(0, np.int64))
-        low, high = int(lines.starts[0]), int(lines.stops[-1])
-        view = lines.data[low:high]
-        space = ((view - 0x09) <= 4) | ((view - 0x1C) <= 4)
-        at = np.flatnonzero((view == 0xC2) | (view == 0xC4) | ((view - 0xE1) <= 2))
-        width = 2 + (view[at] >= 0xE0).astype(np.int64)
-        code = view[at].astype(np.int64) << 8 | view[at + 1]
-        wide = width > 2
-        code[wide] = code[wide] << 8 | view[at[wide] + 2]
-        white = np.isin(code, _SPACE_CODES)
-        for k in range(3):
-            space[at[white & (width > k)] + k] = True
-        starts = np.flatnonzero(space[:-1] & ~space[1:]) + (low + 1)
-        return cls(low, high, starts, at[np.isin(code, _TRICKY)] + low)
-
-
-def _judge(view: _Bytes, lines: Lines, rules: Rules) -> tuple[Codes, I64]:
-    """Codes by all rules that look at a line without its citations, and the number of words."""
-    codes = np.full(len(lines.starts), KEPT, np.int8)
-    words = _count_words(view, lines)
-
-    def take(code: int, found: Mask | I64) -> None:
-        # Later rules first: the code of an earlier rule overwrites theirs.
-        codes[found] = code
-
-    content = lines.data[view.low : view.high].tobytes()
-    lowered = content.lower()
-    take(POLICY, _holding_lower(lowered, view, lines, rules.policy))
-    take(CURLY_BRACE, _holding(content, view, lines, rules.curly_brace))
-    take(JAVASCRIPT, _holding_lower(lowered, view, lines, rules.javascript))
-    take(LOREM_IPSUM, _holding_lower(lowered, view, lines, rules.lorem_ipsum))
-    take(FEW_WORDS, words < rules.min_words)
-    if rules.end_marks:
-        take(NO_MARK, ~_ends_in(lines, rules.end_marks) | _ends_in(lines, rules.no_end_marks))
+def _judge_form(lines: Lines, rules: Rules) -> tuple[Codes, I64]:
+    """NO_MARK, FEW_WORDS or KEPT for each line, and the number of words of those with FEW_WORDS."""
+    codes = np.full(len(lines.starts), NO_MARK, np.int8)
+    words = np.zeros(len(codes), np.int64)
+    marked = _ending_in(lines, np.flatnonzero(lines.starts < lines.stops), rules.end_marks)
+    if not rules.end_marks:
+        marked = np.arange(len(codes))
+    codes[marked] = KEPT
+    codes[_ending_in(lines, marked, rules.no_end_marks)] = NO_MARK
+    marked = marked[codes[marked] == KEPT]
+    count = _count_words(lines, marked, rules.min_words)
+    few = count < rules.min_words
+    codes[marked[few]], words[marked[few]] = FEW_WORDS, count[few]
     return codes, words
 
 
-def _long_words(view: _Bytes, lines: Lines, limit: int) -> I64:
+def _ending_in(lines: Lines, numbers: I64, marks: tuple[str, ...]) -> I64:
+    """Those of some lines that end in one of a few short strings."""
+    codes = [mark.encode() for mark in marks]
+    last = np.zeros(256, bool)
+    last[[code[-1] for code in codes]] = True
+    likely = numbers[last[lines.data[np.maximum(lines.stops[numbers] - 1, 0)]] & (lines.stops[numbers] > 0)]
+    ends = np.zeros(len(likely), bool)
+    for code in codes:
+        same = lines.stops[likely] - lines.starts[likely] >= len(code)
+        for k, byte in enumerate(reversed(code), 1):
+            same &= lines.data[lines.stops[likely] - k] == byte
+        ends |= same
+    return likely[ends]
+
+
+def _count_words(lines: Lines, numbers: I64, enough: int) -> I64:
+    """White-space words of some lines, exact below ``enough``.
+
+    Most lines show that they have enough in their first bytes. The few that do not, and those with white space
+    beyond ASCII there, are counted by `str.split` in a Python loop.
+    """
+    if len(lines.data) < _HEAD + 3:
+        return np.array([len(_text_of(lines, n).split()) for n in numbers.tolist()], np.int64)
+    sizes = lines.stops[numbers] - lines.starts[numbers]
+    near_end = lines.starts[numbers] > len(lines.data) - _HEAD - 3
+    starts = np.where(near_end, 0, lines.starts[numbers])
+    heads = np.lib.stride_tricks.sliding_window_view(lines.data, _HEAD)[starts]
+    space = ((heads - 0x09) <= 4) | ((heads - 0x1C) <= 4)
+    begins = ~space
+    begins[:, 1:] &= space[:, :-1]
+    begins &= np.arange(_HEAD) < sizes[:, None]
+    count = np.count_nonzero(begins, axis=1).astype(np.int64)
+    unsure = near_end | ((count < enough) & (sizes > _HEAD)) | _with_wide_space(lines.data, heads, starts)
+    for place in np.flatnonzero(unsure).tolist():
+        count[place] = len(_text_of(lines, int(numbers[place])).split())
+    return count
+
+
+def _with_wide_space(data: U8, heads: U8, starts: I64) -> Mask:
+    """Whether white space beyond ASCII stands in the heads of lines; ``heads``: shape ``[lines, _HEAD]``."""
+    line, column = np.nonzero((heads == 0xC2) | ((heads - 0xE1) <= 2))
+    at = starts[line] + column
+    two = data[at].astype(np.int64) << 8 | data[at + 1]
+    space = np.isin(two, _SPACE_CODES) | np.isin(two << 8 | data[at + 2], _SPACE_CODES)
+    found = np.zeros(len(heads), bool)
+    found[line[space]] = True
+    return found
+
+
+def _long_words(lines: Lines, limit: int) -> I64:
     """Numbers of the lines with a white-space word of more than ``limit`` characters."""
-    if not limit or not len(lines.starts):
+    sizes = lines.stops - lines.starts
+    if not limit or not (sizes > limit).any():
         return np.empty(0, np.int64)
-    # A word of so many characters lies in a gap of at least as many bytes between the starts of words.
-    edges = np.concatenate([[view.low], view.word_starts, [view.high]])
-    gap = np.flatnonzero(np.diff(edges) > limit)
-    first = np.searchsorted(lines.stops, edges[gap], "right")
-    last = np.searchsorted(lines.starts, edges[gap + 1], "left")
-    suspects = {int(i) for a, b in zip(first, last, strict=True) for i in range(a, b)}
-    # A Python loop with a reason: only lines with a gap of a thousand bytes come here (none in most pages).
-    long = [i for i in sorted(suspects) if any(len(word) > limit for word in _text_of(lines, i).split())]
+    # A word of so many bytes covers a whole block of half as many, and no space stands in that.
+    block, low, high = max(limit // 2, 1), int(lines.starts[0]), int(lines.stops[-1])
+    blocks = (high - low) // block
+    spaces = (lines.data[low : low + blocks * block] == 0x20).reshape(blocks, block).any(axis=1)
+    owners = np.searchsorted(lines.stops, low + np.flatnonzero(~spaces) * block, "right")
+    chosen = np.unique(owners[sizes[owners] > limit])
+    # A Python loop with a reason: only lines of over a thousand bytes with five hundred bytes on end without a space.
+    long = [n for n in chosen.tolist() if any(len(word) > limit for word in _text_of(lines, n).split())]
     return np.array(long, np.int64)
 
 
@@ -145,38 +175,17 @@ def _text_of(lines: Lines, number: int) -> str:
     return lines.data[lines.starts[number] : lines.stops[number]].tobytes().decode()
 
 
-def _count_words(view: _Bytes, lines: Lines) -> I64:
-    """White-space words of each line. A line begins with no white space, or it would not be stripped."""
-    inner = np.searchsorted(view.word_starts, lines.stops) - np.searchsorted(view.word_starts, lines.starts, "right")
-    return inner + (lines.starts < lines.stops)
-
-
-def _ends_in(lines: Lines, marks: tuple[str, ...]) -> Mask:
-    """Whether a line ends in one of a few short strings."""
-    ends = np.zeros(len(lines.starts), bool)
-    for mark in marks:
-        code = mark.encode()
-        same = lines.stops - lines.starts >= len(code)
-        for k, byte in enumerate(reversed(code), 1):
-            same[same] = lines.data[lines.stops[same] - k] == byte
-        ends |= same
-    return ends
-
-
 def _without_citations(lines: Lines, rules: Rules) -> tuple[I64, pa.StringArray]:
     """Numbers and texts of the lines that change when citations are deleted."""
     patterns = [r"\[\p{Nd}*\]"] if rules.numbered_citations else []
     patterns += [_escaped(text) for text in rules.citations]
-    heads = {p[:2] for p in patterns}
-    none = np.empty(0, np.int64), pa.array([], pa.string())
     if not patterns or not len(lines.starts):
-        return none
-    low, high = int(lines.starts[0]), int(lines.stops[-1])
-    if heads == {r"\["}:
+        return np.empty(0, np.int64), pa.array([], pa.string())
+    numbers = np.arange(len(lines.starts))
+    if all(pattern.startswith(r"\[") for pattern in patterns):
+        low, high = int(lines.starts[0]), int(lines.stops[-1])
         opening = np.flatnonzero(lines.data[low:high] == 0x5B) + low
         numbers = np.unique(np.searchsorted(lines.stops, opening, "right"))
-    else:
-        numbers = np.arange(len(lines.starts))
     before = byte_slices(lines.data, lines.starts[numbers], lines.stops[numbers])
     after = pc.replace_substring_regex(before, pattern="|".join(patterns), replacement="")
     changed = pc.not_equal(pc.binary_length(before), pc.binary_length(after))
@@ -187,30 +196,65 @@ def _escaped(text: str) -> str:
     return "".join(f"\\{c}" if c.isascii() and not c.isalnum() and c != " " else c for c in text)
 
 
-def _holding_lower(lowered: bytes, view: _Bytes, lines: Lines, phrases: tuple[str, ...]) -> I64:
-    """Numbers of the lines whose ``str.lower`` holds one of the (lower-case ASCII) phrases."""
-    found = _holding(lowered, view, lines, phrases)
-    if not len(view.tricky):
-        return found
-    odd = np.unique(np.searchsorted(lines.stops, view.tricky, "right"))
-    more = [i for i in odd.tolist() if any(p in _text_of(lines, i).lower() for p in phrases)]
-    return np.union1d(found, np.array(more, np.int64))
+def _judge_content(texts: pa.StringArray, rules: Rules) -> Codes:
+    """LOREM_IPSUM, JAVASCRIPT, CURLY_BRACE, POLICY or KEPT for each text."""
+    codes = np.full(len(texts), KEPT, np.int8)
+    data, offsets = text_bytes(texts)
+    content = data[offsets[0] : offsets[-1]].tobytes()
+    lowered = content.lower()
+    # Later rules first, so that earlier ones have the last word.
+    codes[_holding(lowered, offsets, rules.policy)] = POLICY
+    codes[_holding(content, offsets, rules.curly_brace)] = CURLY_BRACE
+    codes[_holding(lowered, offsets, rules.javascript)] = JAVASCRIPT
+    codes[_holding(lowered, offsets, rules.lorem_ipsum)] = LOREM_IPSUM
+    # The few lines with a character that is no ASCII but lower-cases into it are judged by str.lower, one by one.
+    for number in _holding(content, offsets, ("İ", "\u212a")).tolist():
+        codes[number] = _judge_one(texts[number].as_py(), rules)
+    return codes
 
 
-def _holding(content: bytes, view: _Bytes, lines: Lines, phrases: tuple[str, ...]) -> I64:
-    """Numbers of the lines that hold one of the phrases. ``content``: the bytes from ``view.low`` on.
+def _judge_one(text: str, rules: Rules) -> int:
+    lower = text.lower()
+    checks = (
+        (LOREM_IPSUM, lower, rules.lorem_ipsum),
+        (JAVASCRIPT, lower, rules.javascript),
+        (CURLY_BRACE, text, rules.curly_brace),
+        (POLICY, lower, rules.policy),
+    )
+    return next((code for code, where, phrases in checks if any(p in where for p in phrases)), KEPT)
 
-    A Python loop with a reason: one step a hit, and hits are rare; the search itself is C.
+
+def _holding(content: bytes, offsets: I64, phrases: tuple[str, ...]) -> I64:
+    """Numbers of the texts that hold one of the phrases; ``content`` begins at ``offsets[0]``.
+
+    Python loops with a reason: one step a hit, and hits are rare; the search itself is C.
     """
-    found = set()
-    for phrase in phrases:
-        needle = phrase.encode()
-        at = content.find(needle)
+    hits: list[int] = []
+    for probe in _probes(phrases):
+        at = content.find(probe)
         while at >= 0:
-            number = int(np.searchsorted(lines.stops, at + view.low, "right"))
-            inside = number < len(lines.starts) and lines.starts[number] <= at + view.low
-            if inside and at + view.low + len(needle) <= lines.stops[number]:
-                found.add(number)
-                at = int(lines.stops[number]) - view.low - 1
-            at = content.find(needle, at + 1)
-    return np.array(sorted(found), np.int64)
+            hits.append(at)
+            at = content.find(probe, at + 1)
+    if not hits:
+        return np.empty(0, np.int64)
+    edges = offsets - offsets[0]
+    owners = np.unique(np.searchsorted(edges, hits, "right") - 1).tolist()
+    needles = [phrase.encode() for phrase in phrases]
+    # A hit may lie across two texts, or be a part of a phrase only.
+    return np.array([n for n in owners if any(p in content[edges[n] : edges[n + 1]] for p in needles)], np.int64)
+
+
+@cache
+def _probes(phrases: tuple[str, ...]) -> tuple[bytes, ...]:
+    """A few strings of which every phrase holds one: long words that phrases share, else phrases as they stand.
+
+    >>> _probes(("use cookies", "cookie policy", "terms of use"))
+    (b'cookie', b'terms of use')
+    """
+    found, left = [], list(phrases)
+    while left:
+        words = {word for phrase in left for word in phrase.split() if len(word) > 4} | set(left)
+        best = max(sorted(words), key=lambda word: (sum(word in phrase for phrase in left), len(word)))
+        found.append(best.encode())
+        left = [phrase for phrase in left if best not in phrase]
+    return tuple(found)

@@ -17,7 +17,7 @@ from corpusforge.clean import lines as line_rules
 from corpusforge.clean.lines import Judged
 from corpusforge.clean.rules import Rules
 from corpusforge.clean.sentences import SentenceCounter
-from corpusforge.text import I64, byte_slices
+from corpusforge.text import I64
 
 KEPT, TOO_LONG, LOREM_IPSUM, CURLY_BRACE, NO_LINES, FEW_SENTENCES, LANGUAGE, BADWORD = range(8)
 
@@ -67,7 +67,7 @@ def judge_pages(judged: Judged, rules: Rules, counter: SentenceCounter) -> Pages
     asked = np.flatnonzero(few & (codes == KEPT))
     if len(asked):
         numbers = _lines_of(asked, offsets, kept_lines)
-        texts = texts_of(judged, numbers)
+        texts = judged.texts_of(numbers)
         inner = np.concatenate([[0], np.cumsum(counts[asked])])
         codes[asked[~counter.enough(texts, inner, rules.min_sentences)]] = FEW_SENTENCES
     if not rules.min_sentences:
@@ -94,23 +94,9 @@ def _lines_of(pages: I64, offsets: I64, kept_lines: npt.NDArray[np.bool_]) -> I6
     return np.flatnonzero(np.repeat(chosen, np.diff(offsets)) & kept_lines)
 
 
-def texts_of(judged: Judged, numbers: I64) -> pa.StringArray:
-    """What is left of some lines, given by ascending number."""
-    lines = judged.lines
-    texts = byte_slices(lines.data, lines.starts[numbers], lines.stops[numbers])
-    place = np.searchsorted(numbers, judged.cited)
-    place[place == len(numbers)] = 0
-    among = (numbers[place] == judged.cited) if len(numbers) else np.zeros(len(place), bool)
-    if not among.any():
-        return texts
-    mask = np.zeros(len(numbers), bool)
-    mask[place[among]] = True
-    return pc.replace_with_mask(texts, pa.array(mask), judged.cited_texts.filter(pa.array(among)))
-
-
 def join_lines(judged: Judged, pages: Pages) -> pa.StringArray:
     """The text of every page: its kept lines joined by "\\n" and stripped; "" where nothing was kept."""
-    texts = texts_of(judged, pages.kept)
+    texts = judged.texts_of(pages.kept)
     bounds = np.searchsorted(pages.kept, judged.lines.offsets).astype(np.int32)
     joined = pc.binary_join(pa.ListArray.from_arrays(bounds, texts), "\n")
-    return pc.utf8_trim_whitespace(joined) if len(judged.cited) else joined
+    return pc.utf8_trim_whitespace(joined) if judged.cited else joined
