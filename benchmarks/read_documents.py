@@ -53,12 +53,9 @@ def warc_loop(path: Path, html: str) -> int:
 
 def json_loop(path: Path) -> int:
     """Texts of a JSONL file by `json.loads`, line by line."""
-    opened = {
-        ".gz": lambda: gzip.open(path, "rb"),
-        ".zst": lambda: io.BufferedReader(zstandard.open(path, "rb")),
-        ".jsonl": lambda: path.open("rb"),
-    }
-    with opened[path.suffix]() as lines:
+    openers = {".gz": gzip.open, ".zst": zstandard.open, ".jsonl": open}
+    with openers[path.suffix](path, "rb") as file:  # type: ignore[operator]
+        lines = io.BufferedReader(file)
         return sum(isinstance(json.loads(line)["text"], str) for line in lines)
 
 

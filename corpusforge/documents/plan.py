@@ -54,6 +54,8 @@ def plan_units(paths: Sequence[str], *, format: str = "auto", unit_bytes: int = 
     Raises `errors.InputMissing` for a path that matches nothing, `errors.InputUnreadable` for files that may not be
     read or whose format cannot be told.
     """
+    if not paths:
+        raise errors.InputMissing("input", "no path is named", "name files, folders, globs or URLs")
     if format == "hub":
         pieces = [Piece(path, source_of(path), 0, -1, "hub") for path in paths]
         return [Unit(number, (piece,)) for number, piece in enumerate(pieces)]

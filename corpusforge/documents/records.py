@@ -140,6 +140,10 @@ def document_id(source: str, position: int) -> str:
     return xxhash.xxh3_128_hexdigest(f"{source}\0{position}".encode("utf-8", "surrogateescape"))
 
 
+_FIRST, _LAST = -62_135_596_800, 253_402_300_799
+"""Seconds of the first and last moment of the years 1 to 9999, beyond which numbers are no times."""
+
+
 def parse_timestamp(value: Any) -> int | None:
     """Seconds since 1970, UTC, of an ISO 8601 string, a 14-digit crawl date, or a number of seconds or milliseconds.
 
@@ -151,7 +155,7 @@ def parse_timestamp(value: Any) -> int | None:
     try:
         if isinstance(value, int | float) and not isinstance(value, bool):
             seconds = value / 1000 if abs(value) > 1e11 else value  # beyond the year 5000: milliseconds
-            return int(seconds // 1)
+            return int(seconds // 1) if _FIRST <= seconds <= _LAST else None
         if isinstance(value, datetime.datetime):
             moment = value
         elif len(value) == 14 and value.isdigit():

@@ -91,7 +91,7 @@ def _warc_records(file: BinaryIO, limit: int) -> Iterator[Raw]:
         after = start
         try:
             for record in _iterate(file, start, lenient):
-                after = start + record.stream_pos
+                after = max(start, record.stream_pos)
                 raw = _raw(record, limit)
                 yield raw
                 reported = False

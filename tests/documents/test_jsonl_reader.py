@@ -46,10 +46,11 @@ def _rows(out: Any) -> list[tuple[int, str | None]]:
 LINES = st.lists(
     st.one_of(
         st.text(max_size=20).map(lambda t: json.dumps({"text": t}).encode()),
-        st.text(max_size=20).map(lambda t: json.dumps({"url": t, "text": t}, ensure_ascii=False).encode(errors="replace")),
+        st.text(max_size=20).map(lambda t: json.dumps({"text": t}, ensure_ascii=False).encode(errors="replace")),
         st.sampled_from([
             b"", b" ", b"\r", b"\t\r", b"{}", b"[]", b"1", b"{", b"}", b'{"text":', b'"b"}', b'{"text":1}',
-            b'{"text":null}', b' {"text": "indented"}', b'{"text":"a"} {"text":"b"}', b'{"text":"a","text":"b"}', b'{"text":"\\ud800"}',
+            b'{"text":null}',
+            b' {"text": "indented"}', b'{"text":"a"} {"text":"b"}', b'{"text":"a","text":"b"}', b'{"text":"\\ud800"}',
             b'{"text":"\\u0000x"}', b'{"text":"\xff"}', b'{"text":"cr"}\r', b'{"text":"n","timestamp":12}',
             b"\xef\xbb\xbf{}",
             b'{"text":"t","timestamp":"2024-05-18T01:58:10Z","url":5}', b'{"text":"nan","x":NaN}', b"\x00", b"\xff\xfe",
@@ -101,6 +102,32 @@ def test_other_columns(write: Write) -> None:
     assert out.texts == ["a"]
     assert out.documents[0]["url"] == "http://x/"
     assert out.documents[0]["timestamp"].isoformat() == "2024-05-18T01:58:10+00:00"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("1e300", None),
+        ("-1e300", None),
+        ("NaN", None),
+        ("true", None),
+        ("1715997490", "2024-05-18T01:58:10+00:00"),
+        ("1715997490.5", "2024-05-18T01:58:10+00:00"),
+        ("1715997490123", "2024-05-18T01:58:10+00:00"),
+        ('"2024-05-18T03:58:10+02:00"', "2024-05-18T01:58:10+00:00"),
+        ('"2024-05-18T01:58:10.999Z"', "2024-05-18T01:58:10+00:00"),
+        ('"20240518015810"', "2024-05-18T01:58:10+00:00"),
+        ('"2024-05-18"', "2024-05-18T00:00:00+00:00"),
+        ('"9999-12-31T23:59:59Z"', "9999-12-31T23:59:59+00:00"),
+        ('"yesterday"', None),
+        ('""', None),
+        ("{}", None),
+    ],
+)
+def test_times_in_many_spellings(write: Write, value: str, expected: str | None) -> None:
+    out = read_all(write("a.jsonl", b'{"text":"a","timestamp":%s}\n' % value.encode()))
+    (row,) = out.documents
+    assert (row["timestamp"] and row["timestamp"].isoformat()) == expected
 
 
 def test_a_missing_column_is_an_error_that_names_the_others(write: Write) -> None:

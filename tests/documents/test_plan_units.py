@@ -74,6 +74,11 @@ def test_what_cannot_be_told_is_an_error(write: Write) -> None:
         plan_units([str(write("a.bin", b"\0\1\2\3" * 99))])
 
 
+def test_no_path_is_an_error() -> None:
+    with pytest.raises(errors.InputMissing, match="no path is named"):
+        plan_units([])
+
+
 @pytest.mark.parametrize("path", ["missing.txt", "empty", "no*match"])
 def test_nothing_there_is_an_error(tmp_path: Path, path: str) -> None:
     (tmp_path / "empty").mkdir()

@@ -37,6 +37,15 @@ def folder(write: Write, tmp_path: Path) -> Path:
     return tmp_path / "in"
 
 
+def test_what_is_lost_of_the_unit(folder: Path) -> None:
+    out = read_all(folder / "a.warc.gz")
+    assert out.records == 60
+    assert [r["position"] for r in out.rejects if r["reason"] == "record:unreadable"] == [20, 41]
+    out = read_all(folder / "b.warc")
+    assert out.records == 41  # 40 pages and the rubbish between them
+    assert [r["position"] for r in out.rejects if r["reason"] == "record:unreadable"] == [20, 40]
+
+
 def _flat(batches: list[RawBatch]) -> list[list[dict[str, object]]]:
     return [[row for batch in batches for row in batch[table].to_pylist()] for table in (0, 1)]
 
