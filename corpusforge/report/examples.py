@@ -50,7 +50,7 @@ def dropped(paths: Sequence[str], each: int = PER_REASON) -> dict[str, list[Drop
         for reason in pc.unique(reasons).to_pylist():  # a loop over reasons, of which there are a few dozen
             rows = found.setdefault(reason, [])
             if len(rows) < each:
-                picked = batch.filter(pc.equal(reasons, reason)).slice(0, 8 * each)
+                picked = batch.filter(pc.equal(reasons, reason)).slice(0, 64 * each)
                 _add(rows, picked.to_pylist(), each)
     return found
 
@@ -58,7 +58,8 @@ def dropped(paths: Sequence[str], each: int = PER_REASON) -> dict[str, list[Drop
 def _add(rows: list[Dropped], picked: list[dict[str, Any]], each: int) -> None:
     seen = {row.text for row in rows}
     for row in picked:
-        if len(rows) < each and row["text"] not in seen:
+        blank = row["line"] is not None and not row["text"]  # blank lines are dropped too, and show nothing
+        if len(rows) < each and row["text"] not in seen and not blank:
             seen.add(row["text"])
             line = -1 if row["line"] is None else row["line"]
             where = row["url"] or f"{row['source']} #{row['position']}"

@@ -27,7 +27,10 @@ def show_run(found: Found) -> list[RenderableType]:
     shown: list[RenderableType] = [Text(problem, "bold red") for problem in found.problems]
     steps = funnel(found.manifests)
     if steps:
-        rows = [[s.label, number(s.documents), size(s.text_bytes), f"{share(s, steps[0]):.1%}"] for s in steps]
+        rows = [
+            [s.label, number(s.documents), size(s.text_bytes) if s.text_bytes else "", f"{share(s, steps[0]):.1%}"]
+            for s in steps
+        ]
         shown.append(columns("Funnel", ["", "documents", "bytes", "left"], rows))
     stages = []
     for stage, manifest in found.manifests.items():

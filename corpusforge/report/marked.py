@@ -7,6 +7,7 @@ dropped whole is judged again with the rules of the stage's manifest, because it
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pyarrow.compute as pc
@@ -69,37 +70,28 @@ def _about(rows: list[dict[str, Any]], others: list[dict[str, Any]]) -> Renderab
 
 
 def merge(text: str, rejected: list[dict[str, Any]]) -> list[Line]:
-    """Kept and rejected lines of a page in their order.
-
-    Rejected lines carry their number; kept ones are put into the gaps between them. Blank lines are in neither, so
-    where the gaps hold more lines than were kept, every other line of a gap is taken for a blank one.
+    """Kept and rejected lines of a page in their order. Rejected lines have numbers; kept ones fill the gaps.
 
     >>> merge("b\\nd", [{"line": 0, "text": "a", "reason": "line:x"}, {"line": 2, "text": "c", "reason": "line:y"}])
     [(0, 'a', 'line:x'), (1, 'b', None), (2, 'c', 'line:y'), (3, 'd', None)]
     """
-    dropped = sorted((row for row in rejected if row["line"] is not None), key=lambda row: row["line"])
+    dropped = {row["line"]: row for row in rejected if row["line"] is not None}
     kept = text.split("\n") if text else []
-    room = dropped[-1]["line"] + 1 - len(dropped) if dropped else 0
-    first, step = (1, 2) if room > len(kept) else (0, 1)
-    lines: list[Line] = []
-    number = -1  # of the last line that was dropped
-    for row in dropped:
-        places = range(number + 1 + (first if number >= 0 else 0), row["line"], step)
-        lines += [(place, line, None) for place, line in zip(places, kept, strict=False)]
-        kept = kept[len(places) :]
-        number = row["line"]
-        lines.append((number, row["text"], row["reason"]))
-    number += first if dropped else 0
-    return lines + [(number + 1 + step * k, line, None) for k, line in enumerate(kept)]
+    places = (number for number in itertools.count() if number not in dropped)
+    lines: list[Line] = [(number, line, None) for number, line in zip(places, kept, strict=False)]
+    lines += [(number, row["text"], row["reason"]) for number, row in dropped.items()]
+    return sorted(lines)
 
 
 def page(lines: list[Line]) -> RenderableType:
-    """Lines below each other: number, reason, text; dropped ones coloured by what dropped them."""
+    """Lines below each other: number, reason, text; dropped ones coloured. Blank lines are left out."""
     table = Table.grid(padding=(0, 2))
     table.add_column(justify="right", style="dim")
     table.add_column(no_wrap=True)
     table.add_column()
     for number, text, reason in lines:
+        if not text:
+            continue
         style = reason_style(reason) if reason else ""
         table.add_row(str(number + 1), Text(reason or "", style), Text(visible(text), style))
     return table

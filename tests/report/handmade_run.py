@@ -123,6 +123,9 @@ def make_run(folder: Path) -> Path:
     write_stage(folder / "evaluate", "evaluate", {})
     blimp = {"accuracy": 0.6, "pairs": 60, "phenomena": {"word_order": 0.7, "npi": 0.5},
              "paradigms": {"word_order": 0.7, "npi_licensing": 0.5}}  # fmt: skip
-    evaluation = {"checkpoint": "model", "tasks": {"mlm": {"below_unigram": 0.75, "loss": 5.5, "unigram_loss": 6.25}, "blimp": blimp}}
+    evaluation = {
+        "checkpoint": "model",
+        "tasks": {"mlm": {"below_unigram": 0.75, "loss": 5.5, "unigram_loss": 6.25}, "blimp": blimp},
+    }
     shards.write_json(str(folder / "evaluate/evaluation.json"), evaluation)
     return folder

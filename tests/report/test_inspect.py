@@ -159,10 +159,3 @@ def test_hostile_text_is_never_markup(tmp_path: Path) -> None:
     text = f"[bold]not bold[/bold] [link=http://x]y[/link] {HOSTILE}"
     write_stage(tmp_path / "clean", "clean", {"documents": (schemas.DOCUMENTS, [document(0, text)])})
     assert "[bold]not bold[/bold] [link=http://x]" in shown(tmp_path / "clean/documents/part-00000-00000.parquet")
-
-
-def test_merge_leaves_room_for_blank_lines() -> None:
-    lines = ["Title", "", "date", "", "First.", "", "Second.", "", "menu", "", "Third."]
-    rejected = [{"line": k, "text": lines[k], "reason": "line:x"} for k in (0, 2, 8)]
-    merged = merge("First.\nSecond.\nThird.", rejected)
-    assert [(number, line) for number, line, _ in merged] == [(k, line) for k, line in enumerate(lines) if line]
