@@ -93,7 +93,7 @@ def measure(side: str, folder: str, arguments: dict[str, Any], send: Any) -> Non
     """Train ``steps`` steps behind ``warmup`` unmeasured ones; sends figures through a pipe."""
     import torch
 
-    from corpusforge.trainer import loop, plan
+    from corpusforge.trainer import plan
     from corpusforge.trainer.feed import Feed
     from corpusforge.trainer.model import Encoder, initialise
     from corpusforge.trainer.prepare import prepare
@@ -134,7 +134,7 @@ def measure(side: str, folder: str, arguments: dict[str, Any], send: Any) -> Non
     spread = plan.effective_length(job.streams[-1].pieces.lengths)
     flops = plan.flops_per_token(job.shape, spread, settings.masking.rate)
     figures = {"tokens/s": speed, "padding": 1 - tokens / sizes, "data wait": waited / seconds}
-    figures |= {"memory": loop._memory(job.device), "mfu": speed * flops / peak if peak else None}
+    figures |= {"memory": plan.peak_memory(job.device), "mfu": speed * flops / peak if peak else None}
     send.send(figures | {"gflops/s": speed * flops / 1e9, "device": str(job.device), "bf16": job.dtype is not None})
 
 

@@ -7,6 +7,7 @@ run's own folder, which stands for its ``model/``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import torch
 from corpusforge import errors, shards
 from corpusforge.evaluate.blimp import blimp, read_pairs
 from corpusforge.evaluate.mlm import heldout_loss
-from corpusforge.progress import Progress, Silent
+from corpusforge.progress import Progress
 from corpusforge.trainer.corpus import Corpus, open_table
 from corpusforge.trainer.export import load_model
 from corpusforge.trainer.prepare import choose_device, choose_dtype, load_specials
@@ -54,10 +55,7 @@ def evaluate(
     faster on a GPU and moves scores in the third digit. Raises `errors.RecipeInvalid` for an unknown task, and what
     the tasks raise.
     """
-    unknown = [task for task in tasks if task not in TASKS]
-    if unknown or not tasks:
-        what = f"unknown task '{unknown[0]}'" if unknown else "no task"
-        raise errors.RecipeInvalid("evaluate.tasks", what, f"tasks: {', '.join(TASKS)}")
+    _check_tasks(tasks)
     if threads:
         torch.set_num_threads(threads)
     folder, place = find_model(checkpoint), choose_device(device)
@@ -75,11 +73,16 @@ def evaluate(
             model, heldout, train, specials, batch_tokens=batch_tokens, device=place, dtype=dtype
         )
     if "blimp" in tasks:
-        budget, shown = batch_tokens, progress or Silent()
-        found["blimp"] = blimp(
-            model, folder, specials.mask, pairs, batch_tokens=budget, device=place, dtype=dtype, progress=shown
-        )
+        run = partial(blimp, batch_tokens=batch_tokens, device=place, dtype=dtype)
+        found["blimp"] = run(model, folder, specials.mask, pairs, progress=progress)
     return {"checkpoint": str(folder), "tasks": found}
+
+
+def _check_tasks(tasks: Sequence[str]) -> None:
+    unknown = [task for task in tasks if task not in TASKS]
+    if unknown or not tasks:
+        what = f"unknown task '{unknown[0]}'" if unknown else "no task"
+        raise errors.RecipeInvalid("evaluate.tasks", what, f"tasks: {', '.join(TASKS)}")
 
 
 def _instances(data_folder: str | None) -> tuple[Corpus, Corpus | None]:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import platform
-import resource
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -222,7 +220,7 @@ class Run:
             "tokens_per_second": speed,
             "mfu": speed * each / peak if peak else None,
             "data_wait": waited / seconds,
-            "memory": _memory(self.job.device),
+            "memory": plan.peak_memory(self.job.device),
         }
         self.log.write(self.last)
         self.meter.clear()
@@ -297,11 +295,3 @@ class Run:
 
 def _tensors(batches: list[Batch]) -> dict[str, torch.Tensor]:
     return {f"{number}.{name}": value for number, b in enumerate(batches) for name, value in b.tensors().items()}
-
-
-def _memory(device: torch.device) -> int:
-    """Peak bytes: of the GPU, else of this process."""
-    if device.type == "cuda":
-        return int(torch.cuda.max_memory_allocated(device))
-    unit = 1 if platform.system() == "Darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

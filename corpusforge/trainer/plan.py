@@ -7,7 +7,9 @@ arXiv 2001.08361, table 1, with the head on masked positions only). Memory is an
 
 from __future__ import annotations
 
-from typing import Any
+import platform
+import resource
+import time
 
 import numpy as np
 import torch
@@ -17,6 +19,7 @@ from corpusforge.trainer.model import Architecture, Encoder
 from corpusforge.trainer.order import Stream
 from corpusforge.trainer.prepare import Job, prepare
 from corpusforge.trainer.settings import Settings
+from corpusforge.trainer.step import gradients
 
 PEAK_FLOPS = {
     "H200": 989e12,
@@ -79,37 +82,73 @@ def peak_flops(device: torch.device) -> float | None:
     return next((peak for part, peak in PEAK_FLOPS.items() if part in name), None)
 
 
-def plan(data_folder: str, settings: Settings, *, vocab_folder: str) -> dict[str, Any]:
-    """The plan of a run as plain values; a part's ``epochs`` says how often it reads the data. Writes nothing.
+def peak_memory(device: torch.device) -> int:
+    """The most bytes in use so far: of a GPU, else of this process."""
+    if device.type == "cuda":
+        return int(torch.cuda.max_memory_allocated(device))
+    unit = 1 if platform.system() == "Darwin" else 1024  # getrusage(2): bytes on macOS, kilobytes on Linux
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def plan(data_folder: str, settings: Settings, *, vocab_folder: str) -> dict[str, int | float | str]:
+    """The plan of a run as plain values; writes nothing. ``seconds`` rests on one micro-batch that is timed here.
 
     Raises what `prepare.prepare` raises.
     """
     job = prepare(data_folder, settings, vocab_folder=vocab_folder)
-    parts = [_part(stream, job) for stream in job.streams]
-    return {
+    spent = [tokens_of(stream) * _flops_per_token(stream, job) for stream in job.streams]
+    tokens, speed = sum(map(tokens_of, job.streams)), flops_per_second(job)
+    found: dict[str, int | float | str] = {
         "preset": settings.preset,
         "parameters": parameters(job.shape),
         "instances": len(job.corpus),
         "steps": job.resolved.steps,
         "warmup_steps": job.resolved.warmup_steps,
         "learning_rate": job.resolved.learning_rate,
-        "tokens": sum(part["tokens"] for part in parts),
-        "flops": sum(part["tokens"] * part["flops_per_token"] for part in parts),
+        "tokens": tokens,
+        "flops": sum(spent),
         "memory_bytes": memory_bytes(job.shape, settings, half=job.dtype is not None),
         "device": str(job.device),
         "precision": "bf16" if job.dtype else "fp32",
-        "parts": parts,
+        "tokens_per_second": speed * tokens / sum(spent),
+        "seconds": sum(spent) / speed,
     }
+    return found | {f"part_{number + 1}": _sentence(stream, job) for number, stream in enumerate(job.streams)}
 
 
-def _part(stream: Stream, job: Job) -> dict[str, Any]:
-    part, spread = stream.part, effective_length(stream.pieces.lengths)
-    return {
-        "steps": part.stop - part.start,
-        "length": part.length,
-        "batch_tokens": part.batch_tokens,
-        "tokens": (part.stop - part.start) * part.batch_tokens,
-        "epochs": stream.epochs(),
-        "effective_length": spread,
-        "flops_per_token": flops_per_token(job.shape, spread, job.settings.masking.rate),
-    }
+def tokens_of(stream: Stream) -> int:
+    """Tokens a part of training reads, padding not counted."""
+    return (stream.part.stop - stream.part.start) * stream.part.batch_tokens
+
+
+def _flops_per_token(stream: Stream, job: Job) -> float:
+    return flops_per_token(job.shape, effective_length(stream.pieces.lengths), job.settings.masking.rate)
+
+
+def _sentence(stream: Stream, job: Job) -> str:
+    part, each = stream.part, _flops_per_token(stream, job) / 1e6
+    return (
+        f"{part.stop - part.start:,} steps of {part.batch_tokens:,} tokens at length {part.length}: "
+        f"{stream.epochs():,.2f} epochs, {each:,.1f} MFLOP a token"
+    )
+
+
+def flops_per_second(job: Job) -> float:
+    """What this machine does, by the formula above: the smallest micro-batch of the last step, timed.
+
+    The second of two passes counts where the first took under two seconds (it pays for warming up).
+    """
+    model = Encoder(job.shape).to(job.device).train()
+    batch = min(job.batches(job.resolved.steps - 1), key=lambda batch: batch.tokens)
+    if job.device.type == "cuda":  # a GPU is idle under a small one
+        batch = max(job.batches(job.resolved.steps - 1), key=lambda batch: batch.tokens)
+    seconds = 0.0
+    for _ in range(2):
+        began = time.perf_counter()
+        sums = gradients(model, [batch], seed=0, step=0, device=job.device, dtype=job.dtype)
+        assert sums is not None
+        sums.cpu()  # waits for the device
+        seconds = time.perf_counter() - began
+        if seconds > 2:
+            break
+    return batch.tokens * _flops_per_token(job.streams[-1], job) / seconds
