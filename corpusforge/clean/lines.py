@@ -116,7 +116,7 @@ def _ending_in(lines: Lines, numbers: I64, marks: tuple[str, ...]) -> I64:
     for code in codes:
         same = lines.stops[likely] - lines.starts[likely] >= len(code)
         for k, byte in enumerate(reversed(code), 1):
-            same &= lines.data[lines.stops[likely] - k] == byte
+            same &= lines.data[np.maximum(lines.stops[likely] - k, 0)] == byte
         ends |= same
     return likely[ends]
 
@@ -141,7 +141,7 @@ def _count_words(lines: Lines, numbers: I64, enough: int) -> I64:
     unsure = near_end | ((count < enough) & (sizes > _HEAD)) | _with_wide_space(lines.data, heads, starts)
     for place in np.flatnonzero(unsure).tolist():
         count[place] = len(_text_of(lines, int(numbers[place])).split())
-    return count
+    return np.asarray(count)
 
 
 def _with_wide_space(data: U8, heads: U8, starts: I64) -> Mask:

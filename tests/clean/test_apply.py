@@ -73,6 +73,7 @@ def compare(texts: list[str], made: Cleaner, documents_of: Callable[..., pa.Reco
 
 
 @given(st.lists(TEXTS, max_size=4))
+@example(["."])
 @example(["java", "script is one of five words."])
 @example(["[1]\u3000One two three four five. Six\n" * 3, "a b c d e.[1] [2]", "x[12] is not so very long.[3]\n" * 3])
 @example(["JAVASCRİPT is one of five words.\nKooKie and use cooKies is what we do.\n" * 3])

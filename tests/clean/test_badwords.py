@@ -1,0 +1,53 @@
+"""Bad words: the column's decisions are those of the plain regular expression."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from corpusforge import errors
+from corpusforge.clean.badwords import Badwords, load_badwords
+from corpusforge.clean.rules import Rules
+from tests.oracles.c4_tfds import bad_word
+
+ENTRIES = ["bad", "ki", "kiss", "two words", "a.b", "$$$", "schlaß", "плохо", "坏", "(x)"]
+PIECES = [*ENTRIES, "BAD", "KI\u017f\u017f", "\u212aiss", "Kİ", "ki\u0307", "Плохо", "SCHLAẞ", *" \n.,-_7éaZ中\x00"]
+
+
+@given(st.lists(st.lists(st.sampled_from(PIECES), max_size=8).map("".join), max_size=4), st.booleans())
+@example(["\u212aİ", "KİSS", "(ſ)bad"], True)
+@settings(deadline=None, max_examples=400)
+def test_decisions_are_those_of_the_oracle(texts: list[str], edges: bool) -> None:
+    found = Badwords(ENTRIES, edges=edges).find(pa.array(texts, pa.string()))
+    assert [entry is not None for entry in found] == [bad_word(t, ENTRIES, edges=edges) for t in texts]
+
+
+def test_folding_case_takes_in_all_that_lower_does() -> None:
+    # The suspects are found by RE2's case folding: it must match wherever Python's lower case does.
+    pairs = [(chr(c), chr(c).lower()) for c in range(sys.maxunicode + 1) if chr(c).lower() != chr(c)]
+    for upper, lower in pairs:
+        assert upper == "İ" or pc.match_substring_regex(pa.array([upper]), f"(?i){lower}")[0].as_py(), upper
+
+
+def test_lists_are_read_as_c4_reads_them(rules: Rules, tmp_path: Path) -> None:
+    (tmp_path / "ja").write_text("sm\n悪い\n\n", "utf-8")
+    words = load_badwords(str(tmp_path), "ja", rules, required=True)
+    assert words and words.entries == ["悪い"] and not words.edges
+    assert load_badwords("off", "ja", rules, required=True) is None
+    assert load_badwords(str(tmp_path), "xx", rules, required=True) is None
+    assert load_badwords(str(tmp_path), "de", rules, required=False) is None
+    with pytest.raises(errors.ResourceMissing, match="rules fetch badwords"):
+        load_badwords(str(tmp_path), "de", rules, required=True)
+
+
+def test_the_real_english_list(rules: Rules, shared_data: Path) -> None:
+    words = load_badwords(str(shared_data / "badwords/LDNOOBW"), "en", rules, required=True)
+    assert words and len(words.entries) == 403
+    texts = ["A class on assessment in Essex.", f"It ends in {words.entries[7].upper()}"]
+    assert words.find(pa.array(texts)) == [None, words.entries[7]]

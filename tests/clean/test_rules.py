@@ -1,0 +1,67 @@
+"""Rule packs: the bundled one is complete and sourced; a wrong one is refused with what would mend it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from corpusforge import errors
+from corpusforge.bundled import bundled
+from corpusforge.clean.rules import Rules, diff_rules, list_rules, load_rules
+
+PACK = (bundled("rules") / "c4-tfds-3.1.toml").read_text("utf-8")
+
+
+def write(folder: Path, text: str) -> str:
+    path = folder / "mine.toml"
+    path.write_text(text, "utf-8")
+    return str(path)
+
+
+def test_every_value_of_every_pack_has_a_source() -> None:
+    assert "c4-tfds-3.1" in list_rules()
+    for name in list_rules():
+        rules = load_rules(name)
+        assert rules.name == name and rules.title
+        assert set(rules.sources) == set(rules.values())
+        assert all(len(source) > 10 for source in rules.sources.values())
+
+
+def test_the_default_pack_says_what_c4_says(rules: Rules) -> None:
+    assert rules.max_page_characters == 190_000
+    assert rules.end_marks == (".", "?", "!", '"')
+    assert rules.min_words == 5 and rules.min_sentences == 3
+
+
+def test_packs_are_compared_value_by_value(rules: Rules, tmp_path: Path) -> None:
+    mine = load_rules(write(tmp_path, PACK.replace("value = 5\n", "value = 3\n")))
+    assert mine.name == "mine"
+    assert diff_rules(rules, mine) == [("min_words", 5, 3)]
+    assert diff_rules(rules, rules) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (PACK.replace("[min_words]", "[min_word]"), "unknown rule 'min_word'; did you mean 'min_words'?"),
+        (PACK.replace("value = 5\n", 'value = "5"\n'), "min_words = '5'; it must be a number not below 0"),
+        (PACK.replace("value = true", "value = 1"), "numbered_citations = 1; it must be true or false"),
+        (PACK.replace('value = ["{"]', 'value = [""]'), "it must be a list of non-empty strings"),
+        (PACK.replace("title", "# title"), "the pack does not say: title"),
+        (PACK + "\n[javascript]\n", "not valid TOML"),
+        ("min_words = 5", "'min_words' is not given as value and source"),
+        ('title = "x"', "the pack does not say: max_page_characters"),
+    ],
+)
+def test_a_wrong_pack_is_refused(text: str, says: str, tmp_path: Path) -> None:
+    with pytest.raises(errors.RecipeInvalid) as raised:
+        load_rules(write(tmp_path, text))
+    assert says in str(raised.value)
+
+
+def test_a_missing_pack_names_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(errors.InputMissing, match=r"did you mean 'c4-tfds-3.1'"):
+        load_rules("c4-tfds-3")
+    with pytest.raises(errors.InputMissing, match="check the path"):
+        load_rules(str(tmp_path / "none.toml"))
