@@ -173,7 +173,9 @@ class Run:
     def _leave(self) -> None:
         """Checkpoint what is complete; the gradient of the step that was begun is thrown away."""
         self._checkpoint()
-        raise Interrupted(self.flag.number, self.done, str(self.newest))
+        stopped = Interrupted(self.flag.number, self.done, str(self.newest))
+        self.progress.say(str(stopped))
+        raise stopped
 
     def _rate(self) -> float:
         resolved = self.job.resolved
