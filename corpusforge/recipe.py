@@ -60,7 +60,7 @@ class Input:
     format: str = option(
         "auto", "how to read them", check=OneOf("auto", "warc", "wet", "jsonl", "parquet", "text", "hub")
     )
-    text_column: str = option("text", "column of JSONL, Parquet and hub rows that holds the text")
+    text_column: str = option("text", "column of JSONL, Parquet and hub rows that holds the text; several by commas: the first a file has")
     url_column: str = option("url", "column that holds the URL, where there is one")
     timestamp_column: str = option("timestamp", "column that holds the time, where there is one")
     text_split: str = option(

@@ -103,11 +103,11 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """A table whose columns after the first are flush right."""
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, words: bool = False) -> Table:
+    """A table whose columns after the first hold numbers, flush right, or ``words``."""
     made = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
     for number, column in enumerate(columns):
-        made.add_column(column, justify="left" if number == 0 else "right")
+        made.add_column(column, justify="left" if number == 0 or words else "right")
     for row in rows:
         made.add_row(*(Text(cell) for cell in row))
     return made

@@ -74,6 +74,12 @@ def read_jsonl(
         first = False
 
 
+def first_lines(file: BinaryIO, limit: int = 1 << 20) -> list[bytes]:
+    """The lines of a file's first block; moves the file."""
+    part = next(_in_span(file, Span(0, -1), limit), None)
+    return part.data.splitlines() if part else []
+
+
 def _in_span(file: BinaryIO, span: Span, limit: int) -> Iterator[Lines]:
     """Lines that begin in the span. The one that holds its first byte belongs to it only if it begins there."""
     begin = max(0, span.start - 1)

@@ -7,7 +7,7 @@ batch before, whatever blocks the format was read in. So a unit that is resumed 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpusforge import errors
+from corpusforge.documents.columns import fit_columns
 from corpusforge.documents.files import open_input, unreadable
 from corpusforge.documents.jsonl import Columns
 from corpusforge.documents.plan import Piece, Unit
@@ -72,6 +73,13 @@ def read_unit(unit: Unit, options: ReadOptions, skip: int = 0, batch_bytes: int 
     yield from batcher.rest()
 
 
+def check_columns(units: Sequence[Unit], options: ReadOptions, files: int = 64) -> None:
+    """Look into the first files that have columns, before hours of work: a wrong name raises `InputUnreadable` now."""
+    pieces = [p for unit in units for p in unit.pieces if p.format in ("jsonl", "parquet") and p.start == 0]
+    for piece in pieces[:files]:
+        next(_read_piece(piece, options, Skip(0)), None)
+
+
 def _read_piece(piece: Piece, options: ReadOptions, skip: Skip) -> Iterator[ReaderOutput]:
     if piece.format == "hub":
         from corpusforge.documents.hub import read_hub
@@ -89,6 +97,9 @@ def _read_piece(piece: Piece, options: ReadOptions, skip: Skip) -> Iterator[Read
 
 def _read_file(file: BinaryIO, piece: Piece, options: ReadOptions, skip: Skip) -> Iterator[ReaderOutput]:
     limit, span = options.max_record_bytes, Span(piece.start, piece.stop)
+    columns = options.columns
+    if piece.format in ("jsonl", "parquet"):
+        columns = fit_columns(file, piece.path, piece.format, columns)
     if piece.format in ("warc", "wet"):
         from corpusforge.documents.warc import read_archive
 
@@ -96,11 +107,11 @@ def _read_file(file: BinaryIO, piece: Piece, options: ReadOptions, skip: Skip) -
     if piece.format == "jsonl":
         from corpusforge.documents.jsonl import read_jsonl
 
-        return read_jsonl(file, piece.path, span, options.columns, max_record_bytes=limit, skip=skip)
+        return read_jsonl(file, piece.path, span, columns, max_record_bytes=limit, skip=skip)
     if piece.format == "parquet":
         from corpusforge.documents.parquet import read_parquet
 
-        return read_parquet(file, piece.path, span, options.columns, max_record_bytes=limit, skip=skip)
+        return read_parquet(file, piece.path, span, columns, max_record_bytes=limit, skip=skip)
     if piece.format == "text":
         from corpusforge.documents.plaintext import read_text
 

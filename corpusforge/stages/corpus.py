@@ -101,10 +101,14 @@ def _read_options(made: Recipe) -> ReadOptions:
 
 def _plan(made: Recipe) -> list[Unit]:
     from corpusforge.documents.plan import plan_units
+    from corpusforge.documents.read import check_columns
 
     if not made.input.paths:
         raise errors.InputMissing("input.paths", "no input is named", "name files, folders or globs, or use --input")
-    return plan_units(made.input.paths, format=made.input.format, unit_bytes=made.input.unit_megabytes * MEGABYTE)
+    size = made.input.unit_megabytes * MEGABYTE
+    units = plan_units(made.input.paths, format=made.input.format, unit_bytes=size)
+    check_columns(units, _read_options(made))
+    return units
 
 
 def _input_section(made: Recipe) -> dict[str, Any]:

@@ -10,7 +10,7 @@ def show_list() -> None:
     from corpusforge.clean.rules import list_rules, load_rules
 
     rows = [[name, load_rules(name).title] for name in list_rules()]
-    terminal.show(terminal.table("Rule packs", ["pack", "claims"], rows))
+    terminal.show(terminal.table("Rule packs", ["pack", "claims"], rows, words=True))
 
 
 def show_pack(name: str) -> None:
@@ -19,7 +19,7 @@ def show_pack(name: str) -> None:
 
     rules = load_rules(name)
     rows = [[key, str(value), rules.sources.get(key, "")] for key, value in rules.values().items()]
-    terminal.show(terminal.table(f"{rules.name}: {rules.title}", ["rule", "value", "source"], rows))
+    terminal.show(terminal.table(f"{rules.name}: {rules.title}", ["rule", "value", "source"], rows, words=True))
 
 
 def show_diff(a: str, b: str) -> None:
@@ -27,7 +27,9 @@ def show_diff(a: str, b: str) -> None:
     from corpusforge.clean.rules import diff_rules, load_rules
 
     rows = [[key, str(left), str(right)] for key, left, right in diff_rules(load_rules(a), load_rules(b))]
-    terminal.show(terminal.table(f"{a} against {b}", ["rule", a, b], rows) if rows else f"{a} and {b} do not differ.")
+    terminal.show(
+        terminal.table(f"{a} against {b}", ["rule", a, b], rows, words=True) if rows else f"{a} and {b} do not differ."
+    )
 
 
 def fetch(what: str, source: str | None) -> str:
