@@ -91,6 +91,8 @@ def map_units(
 ) -> Mapped:
     """As `run_map`, with the counters."""
     run = _map_locally if engine.is_local else _map_remotely
+    if engine.is_local and engine.runner != LOCAL:
+        progress.say(f"--runner {engine.runner}: taken as local, Beam's in-memory runner with a pool of processes")
     progress.start(label, sum(sizes), "bytes")
     try:
         return run(engine, work, units, sizes, label, folder, progress)

@@ -9,6 +9,7 @@ This module does not import Beam: the workers load it, and Beam takes 0.7 s.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -76,7 +77,7 @@ def run_pool(
     executor = ProcessPoolExecutor(workers, context, _start_worker, (work, done))
     told, finished = 0, False
     try:
-        for index, result in _results(executor, units, sizes, workers):
+        for index, result in _results(executor, work, units, sizes, workers):
             told = _tell_new(done, told, tell)
             if result is not None:
                 yield index, result
@@ -96,14 +97,17 @@ def run_pool(
 
 
 def _results(
-    executor: ProcessPoolExecutor, units: Sequence[Any], sizes: Sequence[int], workers: int
+    executor: ProcessPoolExecutor, work: UnitWork, units: Sequence[Any], sizes: Sequence[int], workers: int
 ) -> Iterator[tuple[int, UnitResult | None]]:
     """(index, result) as units finish, and (-1, None) at every tick in between."""
+    hidden = contextlib.nullcontext() if type(work).__module__ == "__main__" else _HiddenMain()
     order = iter(largest_first(sizes))
     pending: dict[Future[UnitResult], int] = {}
     while True:
         while len(pending) < workers + 1 and (index := next(order, None)) is not None:
-            pending[executor.submit(_run_in_worker, units[index], sizes[index])] = index
+            with hidden:  # processes are started here
+                future = executor.submit(_run_in_worker, units[index], sizes[index])
+            pending[future] = index
         if not pending:
             return
         finished, _ = wait(pending, _POLL_SECONDS, FIRST_COMPLETED)
@@ -111,6 +115,24 @@ def _results(
             yield pending.pop(future), future.result()
         if not finished:
             yield -1, None
+
+
+class _HiddenMain:
+    """Keeps `multiprocessing` from running the program's file again in every worker.
+
+    Units and work come from importable modules, so nothing of it is needed; and it may have no file (standard input, a
+    notebook), or do its work again where it lacks ``if __name__ == "__main__"``.
+    """
+
+    def __enter__(self) -> None:
+        self._main = sys.modules["__main__"]
+        self._kept = {name: getattr(self._main, name, None) for name in ("__file__", "__spec__")}
+        for name in self._kept:
+            setattr(self._main, name, None)
+
+    def __exit__(self, *_: object) -> None:
+        for name, value in self._kept.items():
+            setattr(self._main, name, value)
 
 
 def _tell_new(done: Any, told: int, tell: Callable[[int], None]) -> int:

@@ -42,6 +42,8 @@ def check_runner(name: str) -> str:
     by_lower = {spelt.lower(): spelt for spelt in [*known, *REFUSED]}
     by_lower |= {spelt.lower().removesuffix("runner"): spelt for spelt in by_lower.values() if spelt != LOCAL}
     found = by_lower.get(name.lower())
+    if found is None and "." in name:
+        return name  # a class by its full name, as Beam takes it
     if found is None:
         near = difflib.get_close_matches(name.lower(), by_lower, 1, 0.5)
         mend = f"did you mean '{by_lower[near[0]]}'?" if near else f"runners: {', '.join(known)}"

@@ -132,3 +132,17 @@ def test_an_interrupt_leaves_no_orphans(how: signal.Signals, tmp_path: Path, str
         assert not list(tmp_path.rglob(".unfinished-*"))
     run(tmp_path / "out", 2)
     assert digests(tmp_path / "out") == straight[1]
+
+
+def test_a_program_from_standard_input(tmp_path: Path) -> None:
+    """Its file cannot be run again in the workers, nor is it guarded against that."""
+    program = f"""
+from counting_work import CountingWork, units
+from corpusforge.beam.engine import Engine, run_map
+from corpusforge.progress import Silent
+many = units()
+work = CountingWork({str(tmp_path)!r})
+print(len(run_map(Engine(2), work, many, [1] * 7, label="x", folder=work.output, progress=Silent())))
+"""
+    done = subprocess.run([sys.executable, "-"], input=program, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("7\n", "")

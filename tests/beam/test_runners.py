@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from corpusforge import errors
@@ -17,6 +20,18 @@ def test_local_names(name: str) -> None:
 def test_names_are_beams_own() -> None:
     assert check_runner("flinkrunner") == "FlinkRunner"
     assert check_runner("DataflowRunner") == "DataflowRunner"
+    assert check_runner("my.own.Runner") == "my.own.Runner"
+
+
+def test_workers_load_no_beam() -> None:
+    code = "import corpusforge.beam.pool, sys; print('apache_beam' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+
+
+def test_beam_is_imported_quietly() -> None:
+    code = "import corpusforge.beam.engine, logging; print(logging.getLogger().handlers)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
 @pytest.mark.parametrize(
