@@ -125,14 +125,13 @@ class _HiddenMain:
     """
 
     def __enter__(self) -> None:
-        self._main = sys.modules["__main__"]
-        self._kept = {name: getattr(self._main, name, None) for name in ("__file__", "__spec__")}
-        for name in self._kept:
-            setattr(self._main, name, None)
+        self._main = vars(sys.modules["__main__"])
+        self._kept: dict[str, Any] = {k: self._main[k] for k in ("__file__", "__spec__") if k in self._main}
+        self._main.pop("__file__", None)
+        self._main["__spec__"] = None
 
     def __exit__(self, *_: object) -> None:
-        for name, value in self._kept.items():
-            setattr(self._main, name, value)
+        self._main.update(self._kept)
 
 
 def _tell_new(done: Any, told: int, tell: Callable[[int], None]) -> int:
