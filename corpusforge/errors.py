@@ -64,5 +64,9 @@ class InvariantBroken(CorpusForgeError):
     """A build report found something that must never happen; nothing of it is kept as finished."""
 
 
+class WorkerLost(CorpusForgeError):
+    """A worker process was killed from outside."""
+
+
 class TrainingStopped(CorpusForgeError):
     """Training cannot go on (NaN loss, no valid checkpoint, no data)."""

@@ -60,7 +60,9 @@ class Input:
     format: str = option(
         "auto", "how to read them", check=OneOf("auto", "warc", "wet", "jsonl", "parquet", "text", "hub")
     )
-    text_column: str = option("text", "column of JSONL, Parquet and hub rows that holds the text; several by commas: the first a file has")
+    text_column: str = option(
+        "text", "column of JSONL, Parquet and hub rows that holds the text; several by commas: the first a file has"
+    )
     url_column: str = option("url", "column that holds the URL, where there is one")
     timestamp_column: str = option("timestamp", "column that holds the time, where there is one")
     text_split: str = option(
@@ -225,6 +227,11 @@ class Pretrain:
     )
     device: str = option("auto", "auto, cpu, cuda", check=OneOf("auto", "cpu", "cuda"))
     compile: bool = option(False, "torch.compile the model")
+    threads: int = option(
+        0,
+        "threads of torch on a CPU, 0: all cores; results are the same to the bit for the same number",
+        check=at_least(0),
+    )
     checkpoint_steps: int = option(1000, "steps between checkpoints", unit="steps", check=at_least(1))
     keep_checkpoints: int = option(3, "newest checkpoints kept", check=at_least(1))
     evaluate_steps: int = option(500, "steps between held-out losses", unit="steps", check=at_least(1))

@@ -266,7 +266,9 @@ def read_shard(path: str) -> Iterator[pa.RecordBatch]:
     try:
         if str(path).endswith(".parquet"):
             with open_binary(path) as file:
-                yield from pq.ParquetFile(file).iter_batches(batch_size=1 << 20)
+                table = pq.ParquetFile(file)
+                for group in range(table.num_row_groups):  # a batch never spans groups: a shard is not read whole
+                    yield from table.iter_batches(1 << 20, row_groups=[group])
         elif is_remote(path):
             with open_binary(path) as file:
                 yield from pa.ipc.open_stream(file)

@@ -1,7 +1,10 @@
-"""Fixtures shared by all tests."""
+"""Fixtures shared by all tests; one file, as two of this name would clash where doctests are collected."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,3 +25,27 @@ def shared_data() -> Path:
 def sample_data() -> Path:
     """The sample that is part of the repository."""
     return ROOT / "sample_data"
+
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def corpusforge() -> Run:
+    """Run the command line in a process of its own; returns its exit code and what it printed."""
+
+    def run(*words: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "corpusforge", *words]
+        return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def finished_run(corpusforge: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The quickstart on the sample with a few training steps, made once for all tests that read it."""
+    folder = tmp_path_factory.mktemp("run")
+    settings = ["--set", "pretrain.steps=12", "--set", "pretrain.checkpoint_steps=5", "--set", "evaluate.blimp_pairs=5"]
+    done = corpusforge("run", "quickstart", "--output", str(folder), "--quiet", *settings)
+    assert done.returncode == 0, done.stderr
+    return folder

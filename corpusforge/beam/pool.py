@@ -69,7 +69,7 @@ def run_pool(
 ) -> Iterator[tuple[int, UnitResult]]:
     """Run all units in ``workers`` processes; yields (index, result) as they finish.
 
-    Raises what a unit raised, or `errors.CorpusForgeError` where a worker process was killed.
+    Raises what a unit raised, or `errors.WorkerLost` where a worker process was killed.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["corpusforge.beam.pool", "pyarrow.parquet", type(work).__module__])
@@ -84,7 +84,7 @@ def run_pool(
         _tell_new(done, told, tell)
         finished = True
     except BrokenProcessPool:
-        raise errors.CorpusForgeError(
+        raise errors.WorkerLost(
             "a worker process",
             "was killed from outside, most often for want of memory",
             "free memory or take fewer --workers, and run the same command again: finished shards are kept",

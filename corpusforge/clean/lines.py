@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from corpusforge.clean.rules import Rules
 from corpusforge.text import I64, U8, byte_slices, line_spans, text_bytes
 
-KEPT, LONG_WORD, NO_MARK, FEW_WORDS, LOREM_IPSUM, JAVASCRIPT, CURLY_BRACE, POLICY = range(8)
+KEPT, LONG_WORD, NO_MARK, FEW_WORDS, LOREM_IPSUM, JAVASCRIPT, CURLY_BRACE, POLICY, BLANK = range(9)
 
 REASONS = (
     "kept",
@@ -32,6 +32,7 @@ REASONS = (
     "line:javascript",
     "page:curly-brace",
     "line:policy",
+    "line:blank",
 )
 """Reason of each code. A page reason takes the whole page."""
 
@@ -79,6 +80,7 @@ def judge_lines(text: pa.StringArray, rules: Rules) -> Judged:
         inner, offsets = text_bytes(without)
         codes[cited], words[cited] = _judge_form(Lines(inner, offsets[:-1], offsets[1:], offsets), rules)
     codes[_long_words(lines, rules.max_word_characters)] = LONG_WORD
+    codes[(codes != KEPT) & (lines.starts == lines.stops)] = BLANK  # it fails a rule as well; this says it plainer
     formed = np.flatnonzero(codes == KEPT)
     texts = byte_slices(lines.data, lines.starts[formed], lines.stops[formed])
     still = codes[cited] == KEPT

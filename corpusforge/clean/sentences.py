@@ -102,5 +102,5 @@ def _load_punkt() -> Any:
             "sentences = punkt",
             "NLTK's English Punkt model (punkt_tab) is not on this machine",
             "set NLTK_DATA to a folder that holds tokenizers/punkt_tab, run 'corpusforge rules fetch punkt', "
-            "or count with '--sentences builtin'",
+            "or count with --sentences builtin (clean.sentences)",
         ) from None

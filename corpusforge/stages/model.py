@@ -40,7 +40,15 @@ def pretrain(made: Recipe, data: str, output: str, execution: Execution, *, resu
     """Train an encoder: ``model/``, ``checkpoints/``, ``log.jsonl``."""
     manifest, fingerprint = _data(data)
     section: dict[str, Any] = {"pretrain": recipe.as_dict(made.pretrain), "seed": made.seed}
-    for how in ("checkpoint_steps", "keep_checkpoints", "evaluate_steps", "log_steps", "tensorboard", "device"):
+    for how in (
+        "checkpoint_steps",
+        "keep_checkpoints",
+        "evaluate_steps",
+        "log_steps",
+        "tensorboard",
+        "device",
+        "threads",
+    ):
         section["pretrain"].pop(how)
     allow_new_data = section["pretrain"].pop("allow_new_data")
     above = {"instances": fingerprint}

@@ -4,18 +4,9 @@ from __future__ import annotations
 
 from corpusforge import shards
 from corpusforge.recipe import STAGES, Recipe
+from corpusforge.report.gather import FOLDERS
 from corpusforge.stages import corpus, instances, model
 from corpusforge.stages.stage import Execution, Outcome
-
-FOLDERS = {
-    "clean": "clean",
-    "dedupe": "dedupe",
-    "train-vocab": "vocab",
-    "build-instances": "instances",
-    "pretrain": "pretrain",
-    "evaluate": "evaluate",
-}
-"""Folder of each stage below the run's own."""
 
 
 def run(

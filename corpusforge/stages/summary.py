@@ -107,7 +107,7 @@ def show_run(outcomes: Sequence[tuple[str, Outcome]], report: str | None) -> Non
     manifests = {name: outcome.manifest for name, outcome in outcomes}
     steps = funnel(manifests)
     if steps:
-        rows = [[s.label, number(s.documents), size(s.text_bytes)] for s in steps]
+        rows = [[s.label, number(s.documents), size(s.text_bytes) if s.text_bytes else ""] for s in steps]
         terminal.show(terminal.table("Funnel", ["stage", "documents", "text"], rows))
     times = [
         [

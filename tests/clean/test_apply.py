@@ -18,7 +18,7 @@ from corpusforge.clean.rules import Rules, load_rules
 from corpusforge.clean.sentences import _load_punkt
 from corpusforge.schemas import DOCUMENTS, REJECTS
 from corpusforge.text import sentence_spans
-from tests.oracles.c4_tfds import clean_page
+from oracles.c4_tfds import clean_page
 
 RULES = load_rules("c4-tfds-3.1")
 BREAKS = ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
@@ -180,7 +180,7 @@ def test_explain_shows_every_line(rules: Rules) -> None:
     assert lines == [
         (0, "Menu", "line:no-terminal-punctuation"),
         (1, "All of this is one good line.[1]", None),
-        (2, "", "line:no-terminal-punctuation"),
+        (2, "", "line:blank"),
         (3, "We use cookies on this site.", "line:policy"),
         (4, "More { of it is here, too.", "page:curly-brace"),
     ]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from corpusforge import errors
 from corpusforge.clean.badwords import Badwords, load_badwords
 from corpusforge.clean.rules import Rules
-from tests.oracles.c4_tfds import bad_word
+from oracles.c4_tfds import bad_word
 
 ENTRIES = ["bad", "ki", "kiss", "two words", "a.b", "$$$", "schlaß", "плохо", "坏", "(x)"]
 PIECES = [*ENTRIES, "BAD", "KI\u017f\u017f", "\u212aiss", "Kİ", "ki\u0307", "Плохо", "SCHLAẞ", *" \n.,-_7éaZ中\x00"]

@@ -22,6 +22,8 @@ class Verdict(NamedTuple):
 
 def line_reason(line: str) -> tuple[str | None, str]:
     """The reason that takes a stripped line or its page, and the line without its citations."""
+    if not line:
+        return "line:blank", line
     if any(len(word) > LONGEST_WORD for word in line.split()):
         return "line:long-word", line
     line = CITATION.sub("", line)
