@@ -92,14 +92,14 @@ def run_ours(source: Path, output: Path, copies: int, form: str) -> Run:
     import pyarrow.parquet as pq
 
     pa.set_cpu_count(1)
-    from corpusforge import recipe, shards
+    from corpusforge import sections, shards
     from corpusforge.instances.source import list_column
     from corpusforge.tokens.vocab import Vocab
     from corpusforge.units import ShardUnit
     from corpusforge.work import instances as work
 
     vocab = Vocab.load(str(source / "vocab"))
-    section = recipe.Instances(format=form, length=LENGTH, masking="duplicated", max_predictions=PREDICTIONS)
+    section = sections.Instances(format=form, length=LENGTH, masking="duplicated", max_predictions=PREDICTIONS)
     section = dataclasses.replace(section, pair_sampling="original", heldout=0.0)
     settings = work.settings_of(vocab, section, 0)
     paths = sorted((source / "documents").glob("*.parquet"))

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from corpusforge import recipe
+from corpusforge import recipe, sections
 from corpusforge.cli import cli
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -56,7 +56,7 @@ def test_commands_and_flags_in_the_docs_exist(page: str) -> None:
 def test_settings_recipes_and_links_in_the_docs_exist(page: str) -> None:
     text = TEXT[page]
     for key in re.findall(r"--set ([a-z_]+\.[a-z_]+)=", text):
-        assert key in recipe.settings() or key == "section.field", key
+        assert key in sections.settings() or key == "section.field", key
     for name in re.findall(r"corpusforge run ([a-z][a-z0-9-]+)", text):
         recipe.load(name)
     for link in re.findall(r"\]\(([^)#:]+)\)", text):

@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "corpusforge"
 
 FLOORS = {
     "errors": 1, "seeds": 1, "schemas": 1, "text": 1, "content": 1, "bundled": 1, "progress": 1,
-    "shards": 2, "units": 2, "recipe": 2, "documents": 2, "clean": 2, "dedupe": 2, "tokens": 2,
+    "shards": 2, "units": 2, "sections": 1, "recipe": 2, "documents": 2, "clean": 2, "dedupe": 2, "tokens": 2,
     "instances": 3,
     "work": 4,
     "beam": 5, "trainer": 5, "evaluate": 6,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from corpusforge import errors, recipe
+from corpusforge import errors, recipe, sections
 
 NAMES = sorted(p.stem for p in recipe.bundled("pipelines").glob("*.toml"))
 
@@ -61,4 +61,4 @@ def test_an_unknown_recipe_names_the_nearest() -> None:
 
 
 def test_every_setting_has_help() -> None:
-    assert all(s.help for s in recipe.settings().values())
+    assert all(s.help for s in sections.settings().values())

@@ -37,7 +37,7 @@ class BuildInstances(beam.PTransform):  # type: ignore[misc, name-defined]
 
     ``section``: the values of a recipe's [instances] (`recipe.Instances`); ``seed``: the recipe's.
 
-        train, heldout = documents | BuildInstances(vocab, recipe.Instances(format="segment-pair"), seed=0)
+        train, heldout = documents | BuildInstances(vocab, sections.Instances(format="segment-pair"), seed=0)
     """
 
     def __init__(self, vocab: Vocab, section: Any, *, seed: int = 0) -> None:

@@ -19,7 +19,7 @@ from corpusforge.beam.engine import Engine, listed, run_map
 from corpusforge.beam.sdk import as_itself, beam
 from corpusforge.dedupe.spans import find_losers
 from corpusforge.progress import Progress
-from corpusforge.recipe import Dedupe
+from corpusforge.sections import Dedupe
 from corpusforge.units import ShardUnit, UnitResult
 from corpusforge.work.dedupe import CutWork, HashWork, blocks, plan_rounds, span_path, write_cuts
 

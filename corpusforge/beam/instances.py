@@ -17,7 +17,7 @@ from corpusforge.beam.engine import Engine, listed, run_map
 from corpusforge.beam.sdk import as_itself, beam
 from corpusforge.instances.build import PAIR_FORMATS
 from corpusforge.progress import Progress
-from corpusforge.recipe import Instances
+from corpusforge.sections import Instances
 from corpusforge.units import ShardUnit, UnitResult
 from corpusforge.work.instances import (
     BuildWork,

@@ -11,7 +11,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from corpusforge import errors, recipe, shards
+from corpusforge import errors, recipe, sections, shards
 from corpusforge.report import decoded, folders, marked, tables
 from corpusforge.report.gather import FOLDERS, gather
 
@@ -78,7 +78,7 @@ def _recipe(path: str) -> list[RenderableType]:
     """Every setting of a recipe: its value, whether that is the default, and what it means."""
     if not (path.endswith(".toml") or "/" not in path):
         raise errors.InputMissing(path, "no such file or folder", "check the path")
-    made, settings = recipe.load(path), recipe.settings()
+    made, settings = recipe.load(path), sections.settings()
     table = Table(title=f"Recipe {made.name}", title_justify="left", title_style="bold")
     for column in ("setting", "value", "meaning"):
         table.add_column(column)
@@ -92,7 +92,7 @@ def _recipe(path: str) -> list[RenderableType]:
     return [table, where]
 
 
-def _value(made: recipe.Recipe, key: str) -> object:
+def _value(made: sections.Recipe, key: str) -> object:
     value: object = made
     for name in key.split("."):
         value = getattr(value, name)

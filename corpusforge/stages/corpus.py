@@ -11,7 +11,7 @@ import tempfile
 from typing import TYPE_CHECKING, Any
 
 from corpusforge import errors, recipe, shards
-from corpusforge.recipe import Recipe
+from corpusforge.sections import Recipe
 from corpusforge.stages import stage
 from corpusforge.stages.stage import Execution, Outcome
 

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from corpusforge import errors, recipe, shards
-from corpusforge.recipe import Recipe
+from corpusforge.sections import Recipe
 from corpusforge.shards import Manifest
 from corpusforge.stages import stage
 from corpusforge.stages.corpus import engine_of

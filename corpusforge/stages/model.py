@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from corpusforge import errors, recipe, shards
-from corpusforge.recipe import Recipe
+from corpusforge.sections import Recipe
 from corpusforge.shards import Manifest
 from corpusforge.stages import stage
 from corpusforge.stages.stage import Execution, Outcome

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from corpusforge import shards
-from corpusforge.recipe import STAGES, Recipe
 from corpusforge.report.gather import FOLDERS
+from corpusforge.sections import STAGES, Recipe
 from corpusforge.stages import corpus, instances, model
 from corpusforge.stages.stage import Execution, Outcome
 

@@ -21,7 +21,7 @@ from corpusforge import errors
 from corpusforge.beam import dedupe, instances, vocab
 from corpusforge.beam.engine import Engine, run_map
 from corpusforge.progress import Silent
-from corpusforge.recipe import Instances
+from corpusforge.sections import Instances
 from corpusforge.tokens.counts import select_counts
 from corpusforge.tokens.learn import learn_wordpiece
 

@@ -14,7 +14,7 @@ from corpusforge.beam import dedupe, instances, vocab
 from corpusforge.beam.engine import Engine
 from corpusforge.content import combine
 from corpusforge.progress import Silent
-from corpusforge.recipe import Instances
+from corpusforge.sections import Instances
 from corpusforge.tokens.counts import count_words, select_counts
 from corpusforge.tokens.learn import learn_wordpiece
 from corpusforge.units import ShardUnit

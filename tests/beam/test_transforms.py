@@ -19,7 +19,7 @@ from corpusforge.beam import dedupe, instances
 from corpusforge.beam.engine import Engine, counters
 from corpusforge.content import ContentDigest
 from corpusforge.progress import Silent
-from corpusforge.recipe import Instances
+from corpusforge.sections import Instances
 from corpusforge.tokens.counts import count_words
 from corpusforge.tokens.learn import learn_wordpiece
 

@@ -10,11 +10,11 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from oracles.c4_tfds import bad_word
 
 from corpusforge import errors
 from corpusforge.clean.badwords import Badwords, load_badwords
 from corpusforge.clean.rules import Rules
-from oracles.c4_tfds import bad_word
 
 ENTRIES = ["bad", "ki", "kiss", "two words", "a.b", "$$$", "schlaß", "плохо", "坏", "(x)"]
 PIECES = [*ENTRIES, "BAD", "KI\u017f\u017f", "\u212aiss", "Kİ", "ki\u0307", "Плохо", "SCHLAẞ", *" \n.,-_7éaZ中\x00"]

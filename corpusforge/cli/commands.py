@@ -1,115 +1,13 @@
-"""The command line: click, and nothing else in the house knows click.
-
-A command turns flags into recipe settings, calls its stage, and shows what came out. Heavy rooms are imported inside
-the commands, so that ``--help`` answers at once. Bad input is one line on stderr and exit code 1.
-"""
+"""The commands, in the order of the line: each turns flags into a recipe, calls its stage, and shows what came out."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import click
 
-from corpusforge import __version__, errors, recipe
-
-if TYPE_CHECKING:
-    from corpusforge.recipe import Recipe
-    from corpusforge.stages.stage import Execution
-
-F = TypeVar("F", bound=Callable[..., Any])
-SETTINGS = recipe.settings()
-
-EXTRAS = {
-    "apache_beam": "beam",
-    "torch": "train",
-    "safetensors": "train",
-    "tensorboard": "train",
-    "datasets": "hub",
-    "plotly": "report",
-}
-"""Which extra brings a module that may be missing."""
-
-
-def setting(key: str, *names: str, flag: tuple[str, str] | None = None) -> Callable[[F], F]:
-    """A flag bound to a recipe field: help, default and choices come from the recipe."""
-    spec = SETTINGS[key]
-
-    def keep(ctx: click.Context, _: click.Parameter, value: Any) -> None:
-        if value is not None and value != ():
-            ctx.ensure_object(dict).setdefault("settings", {})[key] = value
-
-    default = ",".join(spec.default) if isinstance(spec.default, tuple) else spec.default
-    shown = "" if default == "" else f"  [default: {default}{' ' + spec.unit if spec.unit else ''}]"
-    kind: Any = click.Choice(list(spec.choices)) if spec.choices else type(spec.default)
-    if isinstance(spec.default, tuple):
-        kind = str
-    names = (f"{flag[0]}/{flag[1]}",) if flag else names
-    if flag:
-        kind = None
-    return click.option(*names, type=kind, default=None, expose_value=False, callback=keep, help=f"{spec.help}{shown}")
-
-
-def with_settings(*options: Callable[[F], F]) -> Callable[[F], F]:
-    """Several `setting` flags, shown in the order given."""
-
-    def decorate(command: F) -> F:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
-
-
-def common(*, beam: bool) -> Callable[[F], F]:
-    """The flags every stage has."""
-    options = [
-        click.option("--recipe", "recipe_name", default=None, metavar="RECIPE", help="Take settings from this recipe."),
-        click.option("--set", "sets", multiple=True, metavar="SECTION.FIELD=VALUE", help="Any setting of the recipe."),
-        click.option("--seed", type=int, default=None, help="Seed of everything random.  [default: 0]"),
-        click.option("--overwrite", is_flag=True, help="Replace what another run left in the output folder."),
-        click.option("--quiet", is_flag=True, help="No progress bars."),
-    ]
-    if beam:
-        options += [
-            click.option(
-                "--workers", type=click.IntRange(0), default=0, help="Processes of the local runner; 0: all cores."
-            ),
-            click.option("--runner", default="local", help="local, or any Beam runner by name; its options follow --."),
-        ]
-
-    def decorate(command: F) -> F:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
-
-
-def _recipe(recipe_name: str | None, sets: tuple[str, ...], seed: int | None, **extra: Any) -> Recipe:
-    """Default < recipe < flag < --set."""
-    found = recipe.load(recipe_name) if recipe_name else recipe.Recipe()
-    flags = dict(click.get_current_context().ensure_object(dict).get("settings", {}))
-    flags.update({k: v for k, v in extra.items() if v})
-    if seed is not None:
-        flags["seed"] = seed
-    found = recipe.override(found, flags, where="command line")
-    pairs = {}
-    for item in sets:
-        key, equals, value = item.partition("=")
-        if not equals:
-            raise errors.RecipeInvalid("--set", f"'{item}' has no '='", "write --set section.field=value")
-        pairs[key.strip()] = value.strip()
-    return recipe.override(found, pairs, where="--set")
-
-
-def _execution(*, overwrite: bool, quiet: bool, workers: int = 0, runner: str = "local") -> Execution:
-    from corpusforge import terminal
-    from corpusforge.stages.stage import Execution
-
-    options = tuple(click.get_current_context().find_root().meta.get("beam_options", ()))
-    return Execution(workers, runner, options, overwrite, terminal.progress(quiet=quiet))
+from corpusforge import __version__, sections
+from corpusforge.cli.options import common, read_flags, setting, with_settings
 
 
 class _Ordered(click.Group):
@@ -161,7 +59,7 @@ def clean_command(inputs: tuple[str, ...], output: str, dry_run: bool, sample: i
     IN is any number of files, folders, globs or URLs: WARC, ARC, WET, JSONL, Parquet, text; or a dataset name with
     --format hub. Every dropped line and page is kept in rejects/ with its reason.
     """
-    made, execution = _split(flags, **{"input.paths": list(inputs)})
+    made, execution = read_flags(flags, **{"input.paths": list(inputs)})
     from corpusforge.stages import corpus, summary
 
     if dry_run:
@@ -187,7 +85,7 @@ def clean_command(inputs: tuple[str, ...], output: str, dry_run: bool, sample: i
 @common(beam=True)
 def dedupe_command(documents: str, output: str, dry_run: bool, **flags: Any) -> None:
     """Cut repeats from the cleaned documents in DIR; all but one copy of each goes."""
-    made, execution = _split(flags)
+    made, execution = read_flags(flags)
     from corpusforge.stages import corpus, summary
 
     if dry_run:
@@ -214,7 +112,7 @@ def train_vocab_command(documents: str, output: str, **flags: Any) -> None:
 
     The folder written loads with transformers.AutoTokenizer as it stands.
     """
-    made, execution = _split(flags)
+    made, execution = read_flags(flags)
     from corpusforge.stages import instances, summary
 
     summary.show_outcome(instances.train_vocab(made, documents, output, execution))
@@ -240,7 +138,7 @@ def train_vocab_command(documents: str, output: str, **flags: Any) -> None:
 @common(beam=True)
 def build_instances_command(documents: str, vocab_folder: str, output: str, **flags: Any) -> None:
     """Encode the documents in DIR and build training instances from them."""
-    made, execution = _split(flags)
+    made, execution = read_flags(flags)
     from corpusforge.stages import instances, summary
 
     summary.show_outcome(instances.build_instances(made, documents, vocab_folder, output, execution))
@@ -273,7 +171,7 @@ def pretrain_command(data: str, output: str, resume: bool, dry_run: bool, **flag
 
     The folder model/ loads in transformers as it stands. Ctrl-C and SIGTERM leave a checkpoint to go on from.
     """
-    made, execution = _split(flags)
+    made, execution = read_flags(flags)
     from corpusforge.stages import model, summary
 
     if dry_run:
@@ -294,7 +192,7 @@ def pretrain_command(data: str, output: str, resume: bool, dry_run: bool, **flag
 @common(beam=False)
 def evaluate_command(checkpoint: str, output: str | None, data: str | None, **flags: Any) -> None:
     """Test a checkpoint: held-out MLM loss against the unigram line, BLiMP."""
-    made, execution = _split(flags)
+    made, execution = read_flags(flags)
     from corpusforge.stages import model, summary
 
     summary.show_outcome(model.evaluate(made, checkpoint, data, output, execution))
@@ -303,7 +201,7 @@ def evaluate_command(checkpoint: str, output: str | None, data: str | None, **fl
 @cli.command("run")
 @click.argument("name", metavar="RECIPE")
 @click.option("--output", default=None, metavar="DIR", help="Folder of the run.  [default: runs/NAME]")
-@click.option("--until", default=None, type=click.Choice(recipe.STAGES), help="Stop behind this stage.")
+@click.option("--until", default=None, type=click.Choice(sections.STAGES), help="Stop behind this stage.")
 @click.option("--input", "inputs", multiple=True, metavar="IN", help="Read this instead of the recipe's input.")
 @common(beam=True)
 def run_command(name: str, output: str | None, until: str | None, inputs: tuple[str, ...], **flags: Any) -> None:
@@ -312,7 +210,7 @@ def run_command(name: str, output: str | None, until: str | None, inputs: tuple[
     Stages that are done are skipped; a run that was killed goes on where it was.
     """
     flags["recipe_name"] = flags["recipe_name"] or name
-    made, execution = _split(flags, **{"input.paths": list(inputs)})
+    made, execution = read_flags(flags, **{"input.paths": list(inputs)})
     from corpusforge.stages import run, summary
 
     summary.show_run(*run.run(made, output or f"runs/{made.name}", execution, until=until))
@@ -384,40 +282,3 @@ def rules_fetch(what: str, source: str | None) -> None:
     from corpusforge.stages import packs
 
     click.echo(packs.fetch(what, source))
-
-
-def _split(flags: dict[str, Any], **extra: Any) -> tuple[Recipe, Execution]:
-    """The recipe and the execution that a command's common flags describe."""
-    names = ("overwrite", "quiet", "workers", "runner")
-    how = {k: flags.pop(k) for k in names if k in flags}
-    return _recipe(**flags, **extra), _execution(**how)
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Entry point: errors of ours are one line and exit code 1, wrong usage 2, interrupts 130."""
-    words = sys.argv[1:] if arguments is None else arguments
-    cut = words.index("--") if "--" in words else len(words)
-    try:
-        with cli.make_context("corpusforge", words[:cut]) as context:
-            context.meta["beam_options"] = tuple(words[cut + 1 :])
-            cli.invoke(context)
-    except errors.CorpusForgeError as error:
-        _die(str(error), 1)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
-    except click.exceptions.Exit as done:
-        sys.exit(done.exit_code)
-    except ModuleNotFoundError as error:
-        module = (error.name or "").partition(".")[0]
-        if module not in EXTRAS:
-            raise
-        extra = EXTRAS[module]
-        _die(f"{module}: not installed; pip install 'corpusforge[{extra}]'", 1)
-    except (KeyboardInterrupt, click.Abort):
-        _die("interrupted; run the same command again to go on", 130)
-
-
-def _die(line: str, code: int) -> None:
-    click.echo(f"corpusforge: {' '.join(line.split())}", err=True)
-    sys.exit(code)

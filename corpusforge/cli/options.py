@@ -1,0 +1,104 @@
+"""Flags bound to settings: help, default and choices come from the recipe's sections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from corpusforge import errors, recipe, sections
+
+if TYPE_CHECKING:
+    from corpusforge.sections import Recipe
+    from corpusforge.stages.stage import Execution
+
+F = TypeVar("F", bound=Callable[..., Any])
+SETTINGS = sections.settings()
+
+
+def setting(key: str, *names: str, flag: tuple[str, str] | None = None) -> Callable[[F], F]:
+    """A flag bound to a recipe field: help, default and choices come from the recipe."""
+    spec = SETTINGS[key]
+
+    def keep(ctx: click.Context, _: click.Parameter, value: Any) -> None:
+        if value is not None and value != ():
+            ctx.ensure_object(dict).setdefault("settings", {})[key] = value
+
+    default = ",".join(spec.default) if isinstance(spec.default, tuple) else spec.default
+    shown = "" if default == "" else f"  [default: {default}{' ' + spec.unit if spec.unit else ''}]"
+    kind: Any = click.Choice(list(spec.choices)) if spec.choices else type(spec.default)
+    if isinstance(spec.default, tuple):
+        kind = str
+    names = (f"{flag[0]}/{flag[1]}",) if flag else names
+    if flag:
+        kind = None
+    return click.option(*names, type=kind, default=None, expose_value=False, callback=keep, help=f"{spec.help}{shown}")
+
+
+def with_settings(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Several `setting` flags, shown in the order given."""
+
+    def decorate(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def common(*, beam: bool) -> Callable[[F], F]:
+    """The flags every stage has."""
+    options = [
+        click.option("--recipe", "recipe_name", default=None, metavar="RECIPE", help="Take settings from this recipe."),
+        click.option("--set", "sets", multiple=True, metavar="SECTION.FIELD=VALUE", help="Any setting of the recipe."),
+        click.option("--seed", type=int, default=None, help="Seed of everything random.  [default: 0]"),
+        click.option("--overwrite", is_flag=True, help="Replace what another run left in the output folder."),
+        click.option("--quiet", is_flag=True, help="No progress bars."),
+    ]
+    if beam:
+        options += [
+            click.option(
+                "--workers", type=click.IntRange(0), default=0, help="Processes of the local runner; 0: all cores."
+            ),
+            click.option("--runner", default="local", help="local, or any Beam runner by name; its options follow --."),
+        ]
+
+    def decorate(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def _recipe(recipe_name: str | None, sets: tuple[str, ...], seed: int | None, **extra: Any) -> Recipe:
+    """Default < recipe < flag < --set."""
+    found = recipe.load(recipe_name) if recipe_name else sections.Recipe()
+    flags = dict(click.get_current_context().ensure_object(dict).get("settings", {}))
+    flags.update({k: v for k, v in extra.items() if v})
+    if seed is not None:
+        flags["seed"] = seed
+    found = recipe.override(found, flags, where="command line")
+    pairs = {}
+    for item in sets:
+        key, equals, value = item.partition("=")
+        if not equals:
+            raise errors.RecipeInvalid("--set", f"'{item}' has no '='", "write --set section.field=value")
+        pairs[key.strip()] = value.strip()
+    return recipe.override(found, pairs, where="--set")
+
+
+def _execution(*, overwrite: bool, quiet: bool, workers: int = 0, runner: str = "local") -> Execution:
+    from corpusforge import terminal
+    from corpusforge.stages.stage import Execution
+
+    options = tuple(click.get_current_context().find_root().meta.get("beam_options", ()))
+    return Execution(workers, runner, options, overwrite, terminal.progress(quiet=quiet))
+
+
+def read_flags(flags: dict[str, Any], **extra: Any) -> tuple[Recipe, Execution]:
+    """The recipe and the execution that a command's common flags describe."""
+    names = ("overwrite", "quiet", "workers", "runner")
+    how = {k: flags.pop(k) for k in names if k in flags}
+    return _recipe(**flags, **extra), _execution(**how)
