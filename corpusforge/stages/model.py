@@ -139,7 +139,8 @@ def evaluate(made: Recipe, checkpoint: str, data: str | None, output: str | None
             progress=execution.progress,
         )
         shards.write_json(shards.join(target, "evaluation.json"), found)
-    numbers = {k: v for k, v in _flat(found["tasks"]).items() if isinstance(v, int | float) and not isinstance(v, bool)}
+    shown = {task: {k: v for k, v in figures.items() if k != "paradigms"} for task, figures in found["tasks"].items()}
+    numbers = {k: v for k, v in _flat(shown).items() if isinstance(v, int | float) and not isinstance(v, bool)}
     result = stage.manifest_of(target, "evaluate", digest, section, above, statistics=numbers)
     result = dataclasses.replace(result, content={"evaluation": stage.digest_of(found["tasks"])})
     result.save(target)

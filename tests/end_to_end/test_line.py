@@ -126,3 +126,10 @@ def test_killed_at_any_moment_then_run_again(
     assert done.returncode == 0, done.stderr
     assert _digests(tmp_path) == _digests(finished_run)
     assert not list(tmp_path.rglob(".unfinished-*"))
+
+
+@pytest.mark.slow
+def test_the_sample_gives_the_contents_it_always_gave(finished_run: Path) -> None:
+    """Frozen digests of what every stage says. After a change on purpose: `python tests/golden/freeze.py RUN_DIR`."""
+    golden = json.loads((Path(__file__).parents[1] / "golden/quickstart.json").read_text())
+    assert {name: m["content"] for name, m in _manifests(finished_run).items()} == golden
