@@ -86,10 +86,7 @@ def _group(
 ) -> Iterator[ReaderOutput]:
     group = table.metadata.row_group(number)
     size = sum(group.column(i).total_compressed_size for i in range(group.num_columns))
-    if skip.left >= group.num_rows:
-        skip.take(group.num_rows)
-        return
-    try:
+    try:  # skipped rows are decoded too: only that tells how many records a damaged group gave
         for batch in table.iter_batches(_ROWS, row_groups=[number], columns=names):
             passed = skip.take(batch.num_rows)
             if passed < batch.num_rows:

@@ -65,16 +65,33 @@ def test_what_is_no_parquet_is_an_error(tmp_path: Path, data: bytes) -> None:
         read_all(path)
 
 
-def test_a_damaged_row_group_is_one_reject(tmp_path: Path) -> None:
-    path = _write(
-        tmp_path / "a.parquet", {"text": [f"{i} " * 50 for i in range(3000)]}, row_group_size=1000, use_dictionary=False
-    )
-    group = pq.ParquetFile(path).metadata.row_group(1).column(0)
+def _damaged(path: Path, number: int, at: float) -> Path:
+    """Three row groups of a thousand rows in pages of a hundred or so, one damaged from a part of its bytes on."""
+    columns = {"text": [f"{i} " * 50 for i in range(3000)]}
+    _write(path, columns, row_group_size=1000, use_dictionary=False, data_page_size=2000, write_batch_size=100)
+    group = pq.ParquetFile(path).metadata.row_group(number).column(0)
     data = bytearray(path.read_bytes())
-    start = group.data_page_offset
+    start = group.data_page_offset + int(group.total_compressed_size * at)
     data[start : start + 200] = b"\xff" * 200
     path.write_bytes(bytes(data))
-    out = read_all(path)
+    return path
+
+
+def test_a_damaged_row_group_is_one_reject(tmp_path: Path) -> None:
+    out = read_all(_damaged(tmp_path / "a.parquet", 1, 0))
     assert len(out.texts) == 2000
     assert out.reasons == ["record:unreadable"]
     assert out.rejects[0]["position"] == 1000
+
+
+@pytest.mark.parametrize("at", [0, 0.7])
+def test_going_on_behind_a_damaged_row_group_is_exact(tmp_path: Path, at: float) -> None:
+    path = _damaged(tmp_path / "a.parquet", 0, at)
+    whole = read_all(path)
+    ids = [row["id"] for row in whole.documents]
+    rows = [*range(len(ids) - 2000), None, *range(len(ids) - 2000, len(ids))]  # the reject stands between the groups
+    assert 2001 <= whole.records < 3000
+    for skip in (0, 1, 2, 512, 513, 514, 1000, 1001, 1512, 1513, 2000, whole.records):
+        rest = read_all(path, skip=skip)
+        assert [row["id"] for row in rest.documents] == [ids[i] for i in rows[skip:] if i is not None]
+        assert rest.records == whole.records - skip
