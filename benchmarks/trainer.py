@@ -131,8 +131,7 @@ def measure(side: str, folder: str, arguments: dict[str, Any], send: Any) -> Non
         _wait(job.device)
         seconds, waited = time.perf_counter() - began, feed.waited
     speed, peak = tokens / seconds, plan.peak_flops(job.device)
-    spread = plan.effective_length(job.streams[-1].pieces.lengths)
-    flops = plan.flops_per_token(job.shape, spread, settings.masking.rate)
+    flops = plan.flops_per_token(job.shape, job.streams[-1].effective_length, settings.masking.rate)
     figures = {"tokens/s": speed, "padding": 1 - tokens / sizes, "data wait": waited / seconds}
     figures |= {"memory": plan.peak_memory(job.device), "mfu": speed * flops / peak if peak else None}
     send.send(figures | {"gflops/s": speed * flops / 1e9, "device": str(job.device), "bf16": job.dtype is not None})

@@ -140,16 +140,27 @@ def check_fingerprint(folder: Path, state: State, fingerprint: str, *, allow_new
         raise errors.StageMismatch(str(folder), what, mend)
 
 
-def keep_newest(output: Path, count: int) -> None:
-    """Delete all but the newest ``count`` checkpoints, and what unfinished ones left behind."""
-    for folder in all_folders(output)[count:]:
+def keep_newest(newest: Path, count: int) -> None:
+    """Delete all but ``count`` checkpoints up to ``newest``, and what unfinished ones left behind.
+
+    Checkpoints of later steps go first: a run that wrote ``newest`` passed over them, as they were broken.
+    """
+    output = newest.parent.parent
+    folders = all_folders(output)
+    at = folders.index(newest)
+    for folder in folders[:at] + folders[at + count :]:
         shutil.rmtree(folder, ignore_errors=True)
     for folder in (output / "checkpoints").glob(".unfinished-*"):
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def publish(folder: Path, target: Path) -> None:
-    """Make ``target`` the Hugging Face directory of a checkpoint (hard links where the disk has them)."""
+    """Make ``target`` the Hugging Face directory of a checkpoint, if it is not already that one.
+
+    Files are hard links where the disk has them. A kill may leave no ``target``, never half of one.
+    """
+    if _is_published(folder, target):
+        return
     temporary = target.with_name(f".unfinished-{target.name}")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
@@ -162,3 +173,11 @@ def publish(folder: Path, target: Path) -> None:
             shutil.copyfile(path, temporary / path.name)
     shutil.rmtree(target, ignore_errors=True)
     temporary.rename(target)
+
+
+def _is_published(folder: Path, target: Path) -> bool:
+    digests: dict[str, str] = json.loads((folder / DIGESTS).read_text("utf-8"))
+    wanted = {name: digest for name, digest in digests.items() if name not in OWN_FILES}
+    if not target.is_dir() or {path.name for path in target.iterdir()} != set(wanted):
+        return False
+    return all(shards.file_digest(str(target / name)) == digest for name, digest in wanted.items())

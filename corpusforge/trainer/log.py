@@ -17,6 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from corpusforge import shards
+
 FIELDS = ("mlm_loss", "mlm_hits", "masked", "pair_loss", "pair_hits", "pairs", "grad_norm", "tokens", "size")
 """Of one step: sums of losses and hits over masked positions and pairs, their numbers, tokens without and with
 padding."""
@@ -70,14 +72,18 @@ def means(rows: list[list[float]]) -> dict[str, float | None]:
 
 
 class Log:
-    """``log.jsonl`` and ``tensorboard/`` of a run. Lines behind ``step`` are dropped: they will be written again."""
+    """``log.jsonl`` and ``tensorboard/`` of a run. Lines behind ``step`` are dropped: they will be written again.
+
+    ``newest``: the last line kept that tells of training; empty where none does.
+    """
 
     def __init__(self, output: Path, step: int, *, tensorboard: bool) -> None:
         path = output / "log.jsonl"
         kept = [line for line in _lines(path) if _step_of(line) <= step] if step else []
-        self._file = path.open("w", encoding="utf-8")
-        self._file.writelines(kept)
-        self._file.flush()
+        shards.write_bytes(str(path), "".join(kept).encode())  # a kill here leaves the old lines or the kept ones
+        self._file = path.open("a", encoding="utf-8")
+        told = (json.loads(line) for line in reversed(kept))
+        self.newest: dict[str, Any] = next((values for values in told if "mlm_loss" in values), {})
         self._events: Any = None
         if tensorboard:
             with contextlib.suppress(ImportError):  # an optional part; the JSON lines are the record

@@ -31,6 +31,7 @@ from corpusforge.trainer.prepare import Job, output_folder, prepare
 from corpusforge.trainer.schedule import learning_rate
 from corpusforge.trainer.settings import Settings, differences
 from corpusforge.trainer.signals import Interrupted, StopFlag
+from corpusforge.trainer.speed import Speed
 from corpusforge.trainer.step import gradients, make_optimizer, update
 
 
@@ -67,15 +68,6 @@ def _threads(count: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-@dataclasses.dataclass
-class Clock:
-    """What happened since the last log line: for speed and data wait."""
-
-    began: float
-    tokens: int = 0
-    waited: float = 0.0
 
 
 class Run:
@@ -117,15 +109,16 @@ class Run:
             log.Log(self.output, self.done, tensorboard=tensorboard) as self.log,
             Feed(self.job.batches, self.done, steps) as self.feed,
         ):
-            self.clock = Clock(time.perf_counter())
+            self.speed, self.last = Speed(self.job.device), self.log.newest
             while self.done < steps:
                 self._take_step()
                 self._write_what_is_due()
         self.progress.finish()
+        self._publish()  # for a run that was killed between its last checkpoint and this
         if self.heldout is None:
             self.heldout = self._measure()
-        seconds = time.perf_counter() - began
-        return self._facts(seconds, (self.tokens - first_tokens) / max(seconds, 1e-9))
+        seconds, tokens = time.perf_counter() - began, self.tokens - first_tokens
+        return self._facts(seconds, tokens / seconds if tokens else self.last.get("tokens_per_second"))
 
     def _resume(self) -> None:
         """Go back to the newest valid checkpoint, if there is any."""
@@ -167,7 +160,8 @@ class Run:
             norm = update(self.model, self.optimizer, learning_rate=self._rate(), clip=job.resolved.preset.clip)
             tokens = sum(batch.tokens for batch in batches)
             self.meter.add(sums, norm, tokens, sum(batch.size for batch in batches))
-            self.done, self.tokens, self.clock.tokens = step + 1, self.tokens + tokens, self.clock.tokens + tokens
+            self.speed.add(tokens)
+            self.done, self.tokens = step + 1, self.tokens + tokens
             self.progress.advance(1)
 
     def _leave(self) -> None:
@@ -205,31 +199,19 @@ class Run:
             path = self.output / f"bad-step-{step + 1:06d}.safetensors"
             save_file(_tensors(self.job.batches(step)), path)
             what = f"loss or gradient of step {step + 1} is not finite (its batches are in {path.name})"
-            mend = "resume with a lower learning rate or a longer warm-up, or look at those batches"
+            mend = "begin again in another folder with a lower learning rate or a longer warm-up"
+            mend += ", or look at those batches"
             raise errors.TrainingStopped(str(self.output), what, mend)
         return rows
 
     def _log(self) -> None:
-        rows, now = self._finite_rows(), time.perf_counter()
-        seconds = max(now - self.clock.began, 1e-9)
-        speed, waited = self.clock.tokens / seconds, self.feed.waited - self.clock.waited
+        rows, rate = self._finite_rows(), float(self.optimizer.param_groups[0]["lr"])
         stream = self.job.streams[self.job.resolved.part_of(self.done - 1)]
-        peak = plan.peak_flops(self.job.device)
-        spread = plan.effective_length(stream.pieces.lengths)
-        each = plan.flops_per_token(self.job.shape, spread, self.job.settings.masking.rate)
-        self.last = {"step": self.done, "tokens": self.tokens, **log.means(rows), "lr": self._last_rate()}
-        self.last |= {
-            "tokens_per_second": speed,
-            "mfu": speed * each / peak if peak else None,
-            "data_wait": waited / seconds,
-            "memory": plan.peak_memory(self.job.device),
-        }
+        each = plan.flops_per_token(self.job.shape, stream.effective_length, self.job.settings.masking.rate)
+        self.last = {"step": self.done, "tokens": self.tokens, **log.means(rows), "lr": rate}
+        self.last |= self.speed.read(self.feed.waited, each)
         self.log.write(self.last)
         self.meter.clear()
-        self.clock = Clock(now, 0, self.feed.waited)
-
-    def _last_rate(self) -> float:
-        return float(self.optimizer.param_groups[0]["lr"])
 
     def _measure(self) -> Loss | None:
         job = self.job
@@ -260,8 +242,12 @@ class Run:
             unlogged=self._finite_rows(),
         )
         self.newest = checkpoint.save(self.output, state, self.model, self.optimizer, self._write_model)
-        checkpoint.keep_newest(self.output, self.job.settings.keep_checkpoints)
-        checkpoint.publish(self.newest, self.output / "model")
+        self._publish()
+
+    def _publish(self) -> None:
+        if self.newest is not None:
+            checkpoint.keep_newest(self.newest, self.job.settings.keep_checkpoints)
+            checkpoint.publish(self.newest, self.output / "model")
 
     def _write_model(self, folder: Path) -> None:
         training = {
@@ -276,7 +262,7 @@ class Run:
         ids = {"cls": self.job.specials.cls, "sep": self.job.specials.sep}
         export(self.model, folder, vocab_folder=self.vocab_folder, ids=ids, card=facts | self.card)
 
-    def _facts(self, seconds: float, speed: float) -> dict[str, Any]:
+    def _facts(self, seconds: float, speed: float | None) -> dict[str, Any]:
         heldout = dataclasses.asdict(self.heldout) if self.heldout else None
         return {
             "steps": self.done,

@@ -96,6 +96,12 @@ class Stream:
         tokens = (self.part.stop - self.part.start) * self.part.batch_tokens
         return tokens * self._copies / float(self._before[-1])
 
+    @functools.cached_property
+    def effective_length(self) -> float:
+        """Mean of squared lengths over the mean length: what attention costs a token."""
+        lengths = self.pieces.lengths.astype(np.float64)
+        return float(np.square(lengths).sum() / lengths.sum())
+
     def _base(self, epoch: int) -> int:
         """Tokens of all epochs before ``epoch``. Epoch e reads copy e mod the number of copies."""
         rounds, copy = divmod(epoch, self._copies)

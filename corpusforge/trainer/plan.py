@@ -11,10 +11,8 @@ import platform
 import resource
 import time
 
-import numpy as np
 import torch
 
-from corpusforge.trainer.corpus import Ints
 from corpusforge.trainer.model import Architecture, Encoder
 from corpusforge.trainer.order import Stream
 from corpusforge.trainer.prepare import Job, prepare
@@ -43,16 +41,6 @@ def flops_per_token(shape: Architecture, effective_length: float, mask_rate: flo
     layers, d, f = shape.layers, shape.width, shape.inner
     body = 6 * layers * (4 * d * d + 2 * d * f) + 12 * layers * d * effective_length
     return float(body + 6 * mask_rate * (d * d + d * shape.vocabulary))
-
-
-def effective_length(lengths: Ints) -> float:
-    """Mean of squared lengths over the mean length: what attention costs a token.
-
-    >>> effective_length(np.array([2, 4]))
-    3.3333333333333335
-    """
-    real = lengths.astype(np.float64)
-    return float((real * real).sum() / max(real.sum(), 1.0))
 
 
 def parameters(shape: Architecture) -> int:
@@ -122,7 +110,7 @@ def tokens_of(stream: Stream) -> int:
 
 
 def _flops_per_token(stream: Stream, job: Job) -> float:
-    return flops_per_token(job.shape, effective_length(stream.pieces.lengths), job.settings.masking.rate)
+    return flops_per_token(job.shape, stream.effective_length, job.settings.masking.rate)
 
 
 def _sentence(stream: Stream, job: Job) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,8 +19,8 @@ import torch
 from made_up_instances import Data, write_vocabulary
 from safetensors.torch import load_file
 
-from corpusforge import errors
-from corpusforge.trainer import checkpoint
+from corpusforge import errors, shards
+from corpusforge.trainer import checkpoint, log
 from corpusforge.trainer.export import load_model
 from corpusforge.trainer.loop import pretrain
 from corpusforge.trainer.plan import plan
@@ -192,11 +193,82 @@ def test_a_finished_run_resumed_does_nothing(make_data: MakeData, small_run: Set
     assert (tmp_path / "out/log.jsonl").read_text() == log
 
 
+@pytest.mark.parametrize("left", ["older", "nothing"])
+def test_a_kill_before_the_last_checkpoint_is_published(
+    make_data: MakeData, small_run: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: str
+) -> None:
+    data, often = make_data(), dataclasses.replace(small_run, checkpoint_steps=4, keep_checkpoints=2)
+    straight = train(data, tmp_path / "straight", often)
+    publish = checkpoint.publish
+
+    def killed(folder: Path, target: Path) -> None:
+        if folder.name == "step-000010":
+            if left == "nothing":
+                shutil.rmtree(target)
+            raise KeyboardInterrupt
+        publish(folder, target)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(checkpoint, "publish", killed)
+        train(data, tmp_path / "killed", often)
+    again = train(data, tmp_path / "killed", often, resume=True)
+    for name in ("model.safetensors", "README.md", "config.json"):
+        assert (tmp_path / "killed/model" / name).read_bytes() == (tmp_path / "straight/model" / name).read_bytes()
+    assert not list((tmp_path / "killed").rglob(".unfinished*"))
+    assert steady(again) == steady(straight)
+    assert again["tokens_per_second"] > 0
+
+
+def steady(facts: dict[str, Any]) -> dict[str, Any]:
+    """Facts of a run without its folder and clock."""
+    return {k: v for k, v in facts.items() if k not in ("seconds", "tokens_per_second", "model", "checkpoint", "log")}
+
+
+@pytest.mark.parametrize("keep", [1, 2])
+def test_broken_newer_checkpoints_go_before_the_one_just_written(
+    make_data: MakeData, small_run: Settings, tmp_path: Path, keep: int
+) -> None:
+    data, output = make_data(), tmp_path / "out"
+    stop_at(data, output, dataclasses.replace(small_run, keep_checkpoints=keep, checkpoint_steps=2), 5)
+    for number in (7, 9):
+        (output / f"checkpoints/step-{number:06d}").mkdir()
+    if keep == 1:
+        shutil.copytree(output / "checkpoints/step-000005", output / "checkpoints/step-000004")
+    settings = dataclasses.replace(small_run, keep_checkpoints=keep, checkpoint_steps=1)
+    said = Said(6, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    with pytest.raises(SystemExit):
+        train(data, output, settings, resume=True, progress=said)
+    names = [folder.name for folder in checkpoint.all_folders(output)]
+    assert names == ["step-000006", "step-000005"][:keep]
+    assert checkpoint.what_is_wrong(output / "checkpoints/step-000006") is None
+
+
+def test_the_log_is_never_cut_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "log.jsonl"
+    lines = [json.dumps({"step": step, "mlm_loss": float(step)}) + "\n" for step in (2, 4, 6)]
+    path.write_text("".join(lines) + '{"step": 6, "heldout_loss": 1.0}\n{"step": 8, "mlm')
+
+    def full(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="no space"):
+        patch.setattr(shards, "write_bytes", full)
+        log.Log(tmp_path, 6, tensorboard=False)
+    assert path.read_text().startswith("".join(lines))
+    with log.Log(tmp_path, 6, tensorboard=False) as opened:
+        assert opened.newest == {"step": 6, "mlm_loss": 6.0}
+        opened.write({"step": 8})
+    assert path.read_text() == "".join(lines) + '{"step": 6, "heldout_loss": 1.0}\n{"step": 8}\n'
+    with log.Log(tmp_path, 0, tensorboard=False) as opened:
+        assert opened.newest == {}
+    assert path.read_text() == ""
+
+
 def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_batch(
     make_data: MakeData, small_run: Settings, tmp_path: Path
 ) -> None:
     wild = dataclasses.replace(small_run, learning_rate=1e30, warmup_steps=0, log_steps=5)
-    with pytest.raises(errors.TrainingStopped, match="not finite"):
+    with pytest.raises(errors.TrainingStopped, match=r"not finite.*begin again in another folder"):
         train(make_data(), tmp_path / "out", wild)
     saved = list((tmp_path / "out").glob("bad-step-*.safetensors"))
     assert len(saved) == 1

@@ -118,3 +118,10 @@ def test_epochs_are_numbered_on_behind_the_switch() -> None:
     last = max(epoch for epoch, _ in short.step(9))
     assert full.step(10)[0][0] == last + 1
     assert (short.part.length, full.part.length, full.part.start) == (16, 40, 10)
+
+
+def test_the_effective_length_is_computed_once() -> None:
+    stream = Stream(corpus_of([2, 4]), Part(0, 9, 40, 40), 0, 0, 0)
+    assert stream.effective_length == (4 + 16) / 6
+    stream.pieces.lengths[:] = 0  # a log line must not go through all pieces again
+    assert stream.effective_length == (4 + 16) / 6
