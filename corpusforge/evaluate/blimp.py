@@ -92,7 +92,7 @@ def blimp(
 ) -> dict[str, Any]:
     """Accuracies of a model, 0 to 1: ``accuracy`` (mean over paradigms), ``phenomena``, ``paradigms``, ``pairs``."""
     unique = {sentence: n for n, sentence in enumerate(dict.fromkeys(s for p in pairs for s in (p.good, p.bad)))}
-    ids = tokenize(model_folder, list(unique), model.shape.positions - model.shape.first_position)
+    ids = tokenize(model_folder, list(unique), model.shape.longest)
     scores = pseudo_log_likelihoods(
         model, ids, mask_id, batch_tokens=batch_tokens, device=device, dtype=dtype, progress=progress
     )

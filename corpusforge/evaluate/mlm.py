@@ -39,7 +39,7 @@ def heldout_loss(
     Raises `errors.StageMismatch` where instances are longer than the model's positions, `errors.TrainingStopped`
     where nothing is held out.
     """
-    room = model.shape.positions - model.shape.first_position
+    room = model.shape.longest
     if heldout.longest > room:
         what = f"held-out instances have {heldout.longest} tokens, and the model {room} positions"
         raise errors.StageMismatch("heldout", what, "evaluate on the instances the model was trained for")

@@ -26,6 +26,15 @@ ROUND_TO = 8
 """Rows are padded to a multiple of this, which tensor cores want (NVIDIA, mixed precision training guide)."""
 
 
+def padded_length(longest: int) -> int:
+    """Positions of a batch whose longest row has ``longest`` tokens.
+
+    >>> padded_length(1021)
+    1024
+    """
+    return -(-longest // ROUND_TO) * ROUND_TO
+
+
 @dataclass(frozen=True)
 class Batch:
     """A micro-batch. Axes: B rows, T positions, M masked positions.
@@ -171,7 +180,7 @@ def make_batches(rows: Rows, budget: int, padding_id: int, *, segments: bool, pa
 
 def _padded(rows: Rows, chosen: Ints, bounds: Ints, padding_id: int, segments: bool, pairs: bool) -> Batch:
     lengths = rows.lengths[chosen]
-    B, T = len(chosen), -(-int(lengths.max()) // ROUND_TO) * ROUND_TO
+    B, T = len(chosen), padded_length(int(lengths.max()))
     within, owner = flat_positions(lengths)
     input_ids = np.full((B, T), padding_id, np.int64)
     input_ids[owner, within] = rows.ids[rows.offsets[chosen][owner] + within]

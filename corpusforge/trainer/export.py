@@ -138,7 +138,21 @@ def export(model: Encoder, folder: Path, *, vocab_folder: str, ids: dict[str, in
         if shards.exists(shards.join(vocab_folder, name)):
             with shards.open_binary(shards.join(vocab_folder, name)) as file:
                 (folder / name).write_bytes(file.read())
+    _fit_tokenizer(folder / "tokenizer_config.json", model.shape)
     (folder / "README.md").write_text(model_card(model, card), "utf-8")
+
+
+def _fit_tokenizer(path: Path, shape: Architecture) -> None:
+    """Tell the tokenizer, which knows its vocabulary only, how long the model's input may be and what it consists of.
+
+    A model with one segment must not be handed token_type_ids: those of a pair's second sentence are out of its table.
+    """
+    values = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    inputs = (
+        ["input_ids", "token_type_ids", "attention_mask"] if shape.segments > 1 else ["input_ids", "attention_mask"]
+    )
+    values |= {"model_max_length": shape.longest, "model_input_names": inputs}
+    path.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", "utf-8")
 
 
 def load_weights(model: Encoder, folder: Path) -> None:

@@ -40,6 +40,11 @@ class Architecture:
         """Row of the position table used by the first token: behind the padding's own row for RoBERTa."""
         return self.padding_id + 1 if self.family == "roberta" else 0
 
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest sequence the model takes."""
+        return self.positions - self.first_position
+
 
 class Attention(nn.Module):
     """Self-attention over real keys, output projection, residual, LayerNorm."""

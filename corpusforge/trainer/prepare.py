@@ -16,14 +16,14 @@ from corpusforge import errors
 from corpusforge.instances.masking import Masker, Specials
 from corpusforge.shards import Manifest
 from corpusforge.tokens.vocab import Vocab
-from corpusforge.trainer.batches import Batch, make_batches, read_step
+from corpusforge.trainer.batches import Batch, make_batches, padded_length, read_step
 from corpusforge.trainer.corpus import Corpus, flat_positions, open_table
 from corpusforge.trainer.model import Architecture
 from corpusforge.trainer.order import Stream, streams
 from corpusforge.trainer.settings import Resolved, Settings, resolve
 
 POSITIONS = 512
-"""Positions of the published models; more where instances are longer."""
+"""Positions of the published models; more where instances are longer: as many as their rows padded."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def _shape(resolved: Resolved, corpus: Corpus, held: Corpus | None, specials: Sp
     preset, longest = resolved.preset, max(corpus.longest, held.longest if held else 0)
     is_bert = preset.family == "bert"
     # RoBERTa's table has a row for padding and those before it, which no token uses.
-    positions = max(POSITIONS, longest) + (0 if is_bert else specials.pad + 1)
+    positions = padded_length(max(POSITIONS, longest)) + (0 if is_bert else specials.pad + 1)
     return Architecture(
         family=preset.family,
         layers=preset.layers,

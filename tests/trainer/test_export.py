@@ -95,6 +95,22 @@ def test_opens_by_the_auto_classes(tmp_path: Path, name: str) -> None:
     assert tokenizer.pad_token_id == masked.config.pad_token_id
 
 
+@pytest.mark.parametrize("padding_id", [0, 1])
+@pytest.mark.parametrize("name", CASES)
+def test_the_tokenizer_fits_the_model(tmp_path: Path, name: str, padding_id: int) -> None:
+    family, pairs, _ = CASES[name]
+    model, folder = written(tmp_path, family, pairs, padding_id)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    theirs = getattr(transformers, name).from_pretrained(folder).eval()
+    assert tokenizer.model_max_length == model.shape.positions - model.shape.first_position == 64
+    inputs = tokenizer("w3", "w5", return_tensors="pt")
+    assert ("token_type_ids" in inputs) == (family == "bert")
+    theirs(**inputs)
+    theirs(**tokenizer("w3 " * 100, truncation=True, return_tensors="pt"))  # as many as fit, and no fewer
+    with pytest.raises((IndexError, RuntimeError)):
+        theirs(**tokenizer("w3 " * 63, return_tensors="pt"))
+
+
 def test_weights_are_stored_once_and_for_torch(tmp_path: Path) -> None:
     _, folder = written(tmp_path, "bert", True, 0)
     with safe_open(folder / "model.safetensors", "pt") as file:

@@ -294,6 +294,18 @@ def test_tensorboard_and_families(make_data: MakeData, small_run: Settings, tmp_
     assert load_model(Path(facts["model"])).shape.positions == (513 if preset == "roberta-tiny" else 512)
 
 
+@pytest.mark.parametrize("preset", ["bert-tiny", "roberta-tiny"])
+def test_instances_longer_than_the_published_models(
+    make_data: MakeData, small_run: Settings, tmp_path: Path, preset: str
+) -> None:
+    """Rows of 1,021 tokens are padded to 1,024: there has to be a position for each."""
+    data = make_data(count=3, longest=1021)
+    changes = {"preset": preset, "steps": 2, "batch_tokens": 1100, "micro_batch_tokens": 4096, "short_length": 2000}
+    facts = train(data, tmp_path / "out", dataclasses.replace(small_run, **changes))
+    shape = load_model(Path(facts["model"])).shape
+    assert shape.positions - shape.first_position == 1024
+
+
 def test_the_plan_writes_nothing_and_counts(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
     data = make_data()
     before = sorted(tmp_path.rglob("*"))
