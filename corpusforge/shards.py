@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import json
 import os
+import socket
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -31,6 +33,9 @@ from corpusforge.content import ContentDigest
 
 MANIFEST = "manifest.json"
 SUFFIX = {"parquet": ".parquet", "arrow": ".arrow"}
+
+UNFINISHED = ".unfinished-"
+"""Temporary files are named by this, host, process and chance: whose writer is dead can be told, and removed."""
 
 Tallies = dict[str, dict[str, int]]
 """``{reason: {"rows": n, "bytes": n}}``; bytes are UTF-8 bytes of the text concerned."""
@@ -123,6 +128,7 @@ def _remote(path: str) -> tuple[Any, str]:
     import fsspec  # only paths with :// need it, and it takes 50 ms to import
 
     filesystem, inner = fsspec.core.url_to_fs(str(path))
+    filesystem.invalidate_cache()  # listings it remembers lack what workers have written since
     return filesystem, inner
 
 
@@ -177,12 +183,13 @@ def atomic_path(path: str) -> Iterator[str]:
     if not remote:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
     folder = None if remote else str(Path(path).parent)
-    handle, temporary = tempfile.mkstemp(prefix=".unfinished-", dir=folder)
+    handle, temporary = tempfile.mkstemp(prefix=f"{UNFINISHED}{socket.gethostname()}-{os.getpid()}-", dir=folder)
     os.close(handle)
     try:
         yield temporary
         if remote:
             filesystem, inner = _remote(path)
+            filesystem.makedirs(inner.rpartition("/")[0], exist_ok=True)
             filesystem.put_file(temporary, inner)
         else:
             Path(temporary).chmod(0o666 & ~_umask())
@@ -302,16 +309,43 @@ def add_statistics(total: dict[str, Any], more: dict[str, Any]) -> dict[str, Any
     return total
 
 
-def load_entries(folder: str, prefix: str = "part-") -> list[Entry]:
-    """Entries below a stage's folder whose names begin with ``prefix``, ordered by unit and shard."""
-    entries = []
-    for name in list_names(join(folder, "entries"), ".json"):
-        if not name.startswith(prefix):
-            continue
-        raw = read_json(join(folder, f"entries/{name}"))
-        raw["tables"] = {t: Shard(**s) for t, s in raw["tables"].items()}
-        entries.append(Entry(**raw))
-    return entries
+def load_entry(folder: str, unit: int, shard: int) -> Entry | None:
+    """The entry of one shard below a stage's folder; None where it is missing, cut short or no entry at all."""
+    try:
+        raw = read_json(join(folder, f"entries/part-{unit:05d}-{shard:05d}.json"))
+        tables = {str(t): Shard(**s) for t, s in raw["tables"].items()}
+        entry = Entry(**{**raw, "tables": tables})
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    names = [value for s in tables.values() for value in (s.name, s.digest, s.content)]
+    counts = [entry.position, *(value for s in tables.values() for value in (s.rows, s.bytes))]
+    sound = all(isinstance(value, str) for value in names) and all(isinstance(value, int) for value in counts)
+    sound &= isinstance(entry.tallies, dict) and isinstance(entry.statistics, dict) and isinstance(entry.last, bool)
+    return entry if sound and (entry.unit, entry.shard) == (unit, shard) else None
+
+
+def unit_entries(folder: str, unit: int) -> Iterator[Entry]:
+    """The entries of one unit from its first shard to its last, or to the first that is missing or unreadable.
+
+    They are asked for by name: listing a folder for every unit would take the square of their number.
+    """
+    for shard in itertools.count():
+        entry = load_entry(folder, unit, shard)
+        if entry is None:
+            return
+        yield entry
+        if entry.last:
+            return
+
+
+def load_entries(folder: str, units: int | None = None) -> list[Entry]:
+    """All `unit_entries` below a stage's folder, ordered by unit and shard.
+
+    ``units``: how many units the run has; what is numbered from there on was left by another cut and is passed over.
+    """
+    stems = (name.removesuffix(".json").split("-") for name in list_names(join(folder, "entries"), ".json"))
+    found = {int(stem[1]) for stem in stems if len(stem) == 3 and stem[1].isdecimal()}
+    return [entry for unit in sorted(found) if units is None or unit < units for entry in unit_entries(folder, unit)]
 
 
 def gather(entries: Iterable[Entry]) -> tuple[dict[str, list[Shard]], Tallies, dict[str, Any]]:

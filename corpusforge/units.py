@@ -137,9 +137,8 @@ class UnitOutput:
 
 def _good_entries(folder: str, unit: int) -> list[Entry]:
     good: list[Entry] = []
-    for entry in shards.load_entries(folder, f"part-{unit:05d}-"):
-        intact = entry.shard == len(good) and all(_intact(folder, shard) for shard in entry.tables.values())
-        if not intact:
+    for entry in shards.unit_entries(folder, unit):
+        if not all(_intact(folder, shard) for shard in entry.tables.values()):
             break
         good.append(entry)
     return good

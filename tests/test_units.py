@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any, ClassVar
 
+import fsspec
 import pyarrow as pa
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from corpusforge import errors, shards
 from corpusforge.units import UnitOutput
@@ -51,6 +55,52 @@ def test_an_altered_shard_is_made_again(tmp_path: Path) -> None:
     assert _files(tmp_path) == before
 
 
+BROKEN = ["", "{", "[]", "null", "{}", '"x"', '{"tables": 3}', '{"tables": {"rows": {"name": 1}}}', "\udcff"]
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_broken_entry_counts_as_absent(tmp_path: Path, broken: str) -> None:
+    _work(tmp_path)
+    before = _files(tmp_path)
+    path = tmp_path / "entries/part-00000-00001.json"
+    path.write_bytes(broken.encode("utf-8", "surrogateescape"))
+    assert [entry.shard for entry in shards.load_entries(str(tmp_path))] == [0]
+    _work(tmp_path)
+    assert _files(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("unit", 1), ("shard", 0), ("position", "6"), ("last", 0), ("tallies", []), ("statistics", None), ("tables", [])],
+)
+def test_an_entry_of_the_wrong_shape_counts_as_absent(tmp_path: Path, key: str, value: object) -> None:
+    _work(tmp_path)
+    before = _files(tmp_path)
+    path = tmp_path / "entries/part-00000-00001.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
+    _work(tmp_path)
+    assert _files(tmp_path) == before
+
+
+def test_a_unit_finds_its_entries_without_listing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _work(tmp_path)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("listed")
+
+    monkeypatch.setattr(shards, "list_names", refuse)
+    with UnitOutput(str(tmp_path), 0, TABLES, shard_bytes=30) as output:
+        assert output.done and output.position == 10
+
+
+def test_entries_of_another_cut_are_passed_over(tmp_path: Path) -> None:
+    for unit in (100_000, 3, 1, 0):
+        with UnitOutput(str(tmp_path), unit, TABLES, shard_bytes=30) as output:
+            output.finish()
+    assert [entry.unit for entry in shards.load_entries(str(tmp_path))] == [0, 1, 3, 100_000]
+    assert [entry.unit for entry in shards.load_entries(str(tmp_path), 2)] == [0, 1]
+
+
 def test_entries_add_up(tmp_path: Path) -> None:
     _work(tmp_path)
     found, tallies, statistics = shards.gather(shards.load_entries(str(tmp_path)))
@@ -83,3 +133,56 @@ def test_memory_filesystem_is_written_whole() -> None:
     shards.write_json("memory://bucket/a/b.json", {"x": 1})
     assert shards.read_json("memory://bucket/a/b.json") == {"x": 1}
     assert shards.list_names("memory://bucket/a", ".json") == ["b.json"]
+
+
+def test_parent_folders_are_made_on_every_kind_of_store(tmp_path: Path) -> None:
+    for root in (f"file://{tmp_path}", "memory://bucket-of-parents"):
+        _work_at(f"{root}/a/b")
+        assert shards.exists(f"{root}/a/b/entries/part-00000-00000.json")
+        shards.write_json(f"{root}/top.json", {})
+        assert shards.read_json(f"{root}/top.json") == {}
+    shards.write_json("memory://top.json", {})
+
+
+def _work_at(folder: str) -> None:
+    with UnitOutput(folder, 0, TABLES, shard_bytes=30) as output:
+        output.finish()
+
+
+class RemembersListings(MemoryFileSystem):
+    """As object stores' filesystems do: a listing is kept until told otherwise, and answers what exists."""
+
+    protocol = "remembers"
+    listings: ClassVar[dict[str, list[Any]]] = {}
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> Any:
+        return super()._strip_protocol(path.removeprefix("remembers://"))
+
+    def exists(self, path: str, **options: Any) -> bool:
+        return bool(super(MemoryFileSystem, self).exists(path, **options))  # by `info`
+
+    def ls(self, path: str, detail: bool = True, **options: Any) -> list[Any]:
+        if path not in self.listings:
+            self.listings[path] = super().ls(path, detail=True, **options)
+        found = self.listings[path]
+        return found if detail else [file["name"] for file in found]
+
+    def info(self, path: str, **options: Any) -> dict[str, Any]:
+        known = self.listings.get(path.rpartition("/")[0])
+        if known is not None and path not in [file["name"] for file in known]:
+            raise FileNotFoundError(path)
+        return super().info(path, **options)
+
+    def invalidate_cache(self, path: str | None = None) -> None:
+        self.listings.clear()
+
+
+def test_what_workers_have_written_is_seen() -> None:
+    fsspec.register_implementation("remembers", RemembersListings, clobber=True)
+    shards.write_json("remembers://seen/a.json", {})
+    assert shards.list_names("remembers://seen", ".json") == ["a.json"]
+    fsspec.filesystem("memory").pipe_file("/seen/b.json", b"{}")  # by a worker, behind this filesystem's back
+    assert shards.exists("remembers://seen/b.json")
+    fsspec.filesystem("memory").pipe_file("/seen/c.json", b"{}")
+    assert shards.list_names("remembers://seen", ".json") == ["a.json", "b.json", "c.json"]

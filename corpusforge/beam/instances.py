@@ -51,13 +51,13 @@ def run(
     sizes = [unit.bytes for unit in units]
     encoding = EncodeWork(scratch, vocab)
     run_map(engine, encoding, units, sizes, label="encode", folder=scratch, progress=progress)
+    encoded = token_units(scratch, len(units))
     donors = ""
     if section.format in PAIR_FORMATS:
         settings = DonorSettings(seed, section.heldout, section.donor_megabytes << 20)
-        donors = gather_donors(engine, scratch, vocab.size, settings, progress)
+        donors = gather_donors(engine, encoded, scratch, vocab.size, settings, progress)
     copies = section.copies if section.masking == "duplicated" else 1
     building = BuildWork(output, settings_of(vocab, section, seed), copies, section.heldout, donors)
-    encoded = token_units(scratch)
     results = run_map(
         engine, building, encoded, [u.bytes for u in encoded], label="build", folder=output, progress=progress
     )
@@ -65,16 +65,23 @@ def run(
     return results
 
 
-def gather_donors(engine: Engine, scratch: str, vocab_size: int, settings: DonorSettings, progress: Progress) -> str:
-    """Write the tables random segments are drawn from; returns their folder."""
-    paths = [unit.path for unit in token_units(scratch)]
+def gather_donors(
+    engine: Engine,
+    encoded: Sequence[ShardUnit],
+    scratch: str,
+    vocab_size: int,
+    settings: DonorSettings,
+    progress: Progress,
+) -> str:
+    """Write the tables random segments are drawn from, out of the TOKENS shards ``encoded``; returns their folder."""
+    paths = [unit.path for unit in encoded]
 
     def build(pipeline: Any) -> None:
         _ = (
             listed(pipeline, engine, scratch, paths)
             | "Candidates" >> beam.ParDo(_Candidates(settings))
             | "Smallest" >> beam.CombineGlobally(MergeCandidates(settings))
-            | "WriteDonors" >> beam.ParDo(_WriteDonors(scratch, vocab_size, settings))
+            | "WriteDonors" >> beam.ParDo(_WriteDonors(scratch, len(paths), vocab_size, settings))
         )
 
     progress.start("donors", 0, "documents")
@@ -109,10 +116,10 @@ class _Candidates(beam.DoFn):  # type: ignore[misc, name-defined]
 class _WriteDonors(beam.DoFn):  # type: ignore[misc, name-defined]
     """The candidates of the corpus -> its donors, on the shared folder."""
 
-    def __init__(self, scratch: str, vocab_size: int, settings: DonorSettings) -> None:
-        self.scratch, self.vocab_size, self.settings = scratch, vocab_size, settings
+    def __init__(self, scratch: str, units: int, vocab_size: int, settings: DonorSettings) -> None:
+        self.scratch, self.units, self.vocab_size, self.settings = scratch, units, vocab_size, settings
 
     def process(self, merged: dict[str, bytes]) -> None:
         with as_itself():
-            paths = [unit.path for unit in token_units(self.scratch)]
+            paths = [unit.path for unit in token_units(self.scratch, self.units)]
             write_donors(self.scratch, paths, self.vocab_size, self.settings, [merged])

@@ -32,7 +32,7 @@ def run(engine: Engine, lowercase: bool, units: Sequence[ShardUnit], output: str
     scratch = shards.join(output, SCRATCH)
     sizes = [unit.bytes for unit in units]
     run_map(engine, CountWork(scratch, lowercase), units, sizes, label="count", folder=scratch, progress=progress)
-    entries = shards.load_entries(scratch)
+    entries = shards.load_entries(scratch, len(units))
     paths = [shards.join(scratch, entry.tables["counts"].name) for entry in entries]
     words = shards.join(output, "words")
     shards.remove(words)

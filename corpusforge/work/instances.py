@@ -82,10 +82,13 @@ def _encoder(vocab: Vocab) -> Encoder:
     return Encoder(vocab)
 
 
-def token_units(folder: str) -> list[ShardUnit]:
-    """The units of `BuildWork` from what `EncodeWork` wrote into ``folder``, with the document shards' numbers."""
+def token_units(folder: str, units: int | None = None) -> list[ShardUnit]:
+    """The units of `BuildWork` from what `EncodeWork` wrote into ``folder``, with the document shards' numbers.
+
+    ``units``: how many document shards there are; what is numbered from there on is of an earlier, other cut.
+    """
     found = []
-    for entry in shards.load_entries(folder):
+    for entry in shards.load_entries(folder, units):
         shard = entry.tables["tokens"]
         found.append(ShardUnit(entry.unit, shards.join(folder, shard.name), shard.rows, shard.bytes))
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -146,3 +147,30 @@ print(len(run_map(Engine(2), work, many, [1] * 7, label="x", folder=work.output,
 """
     done = subprocess.run([sys.executable, "-"], input=program, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("7\n", "")
+
+
+def test_only_what_dead_processes_left_is_swept(tmp_path: Path) -> None:
+    """Another run may be writing into the same folder now."""
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    old = time.time() - 90_000
+    names = {"here-dead": dead.pid, "here-alive": os.getppid(), "here-own": os.getpid(), "other-host": dead.pid}
+    for name, process in names.items():
+        host = "elsewhere-1" if name == "other-host" else socket.gethostname()
+        for age in ("new", "old"):
+            path = tmp_path / name / age / f"{shards.UNFINISHED}{host}-{process}-abc_{name.replace('-', '_')}"
+            path.parent.mkdir(parents=True)
+            path.write_bytes(b"half")
+            if age == "old":
+                os.utime(path, (old, old))
+    run(tmp_path, 1)
+    left = {str(p.parent.relative_to(tmp_path)) for p in tmp_path.rglob(f"{shards.UNFINISHED}*")}
+    assert left == {"here-alive/new", "here-own/new", "other-host/new"}
+
+
+def test_unfinished_files_carry_their_writer(tmp_path: Path) -> None:
+    with shards.atomic_path(str(tmp_path / "a")) as temporary:
+        assert Path(temporary).name.startswith(f"{shards.UNFINISHED}{socket.gethostname()}-{os.getpid()}-")
+        run(tmp_path, 1)
+        assert Path(temporary).exists()
+    assert (tmp_path / "a").exists()

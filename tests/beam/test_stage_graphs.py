@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ from corpusforge.sections import Instances
 from corpusforge.tokens.counts import count_words, select_counts
 from corpusforge.tokens.learn import learn_wordpiece
 from corpusforge.units import ShardUnit
+from corpusforge.work.instances import EncodeWork
+from corpusforge.work.vocab import CountWork
 
 ROWS = documents(90)
 
@@ -99,6 +102,24 @@ def test_words_are_counted_over_all_units(cuts: list[int], workers: int, tmp_pat
     found, statistics = select_counts(vocab.read_blocks(paths), min_count=1, max_words=10**6)
     assert found.equals(count_words(ROWS.column("text"), True))
     assert statistics["words"] > 5000
+
+
+def test_words_and_tokens_of_another_cut_do_not_count(tmp_path: Path) -> None:
+    """A killed run over more units leaves entries of units that this one does not have."""
+    (unit,) = write_units(tmp_path, ROWS, [])
+    stale = dataclasses.replace(unit, number=3)
+    CountWork(str(tmp_path / "words/scratch"), True)(stale, lambda _: None)
+    paths = vocab.run(Engine(1), True, [unit], str(tmp_path / "words"), Silent())
+    found, _ = select_counts(vocab.read_blocks(paths), min_count=1, max_words=10**6)
+    assert found.equals(count_words(ROWS.column("text"), True))
+
+    learned = learn_wordpiece(found, 512, unused=16)
+    for name in ("clean", "stale"):
+        if name == "stale":
+            EncodeWork(str(tmp_path / "stale/scratch"), learned)(stale, lambda _: None)
+        section = Instances(format="segment-pair", length=32)
+        instances.run(Engine(1), section, 7, learned, [unit], str(tmp_path / name), Silent())
+    assert content(tmp_path / "stale", "train") == content(tmp_path / "clean", "train")
 
 
 @pytest.mark.parametrize(
