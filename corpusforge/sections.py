@@ -192,7 +192,9 @@ class Pretrain:
     """Model, optimiser and schedule."""
 
     preset: str = option(
-        "bert-base", "architecture and published hyper-parameters (corpusforge pretrain --help lists them)"
+        "bert-base",
+        "architecture and published hyper-parameters: bert-tiny, bert-mini, bert-small, bert-medium, bert-base, "
+        "bert-large, roberta-tiny, roberta-base, roberta-large",
     )
     steps: int = option(0, "optimiser steps; 0: the preset's own number", unit="steps", check=at_least(0))
     batch_tokens: int = option(
@@ -206,12 +208,16 @@ class Pretrain:
     )
     learning_rate: float = option(0.0, "peak; 0: the preset's own", check=at_least(0))
     warmup_steps: int = option(-1, "-1: the preset's own share of the steps", unit="steps", check=at_least(-1))
-    decay: str = option("linear", "after warm-up", check=OneOf("linear", "constant"))
+    decay: str = option(
+        "linear", "after warm-up; linear: as the preset's authors have it", check=OneOf("linear", "constant")
+    )
     short_length: int = option(
         128, "length of the first part of training (BERT: 128)", unit="tokens", check=at_least(8)
     )
     short_share: float = option(
-        0.9, "share of steps at short_length, the rest at the instances' own (BERT: 0.9)", check=between(0, 1)
+        -1.0,
+        "share of steps at short_length, the rest at the instances' own; -1: the preset's own (BERT 0.9, RoBERTa 0)",
+        check=between(-1, 1),
     )
     dropout: float = option(-1.0, "-1: the preset's own", check=between(-1, 0.9))
     precision: str = option(

@@ -148,9 +148,8 @@ def _fit_tokenizer(path: Path, shape: Architecture) -> None:
     A model with one segment must not be handed token_type_ids: those of a pair's second sentence are out of its table.
     """
     values = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    inputs = (
-        ["input_ids", "token_type_ids", "attention_mask"] if shape.segments > 1 else ["input_ids", "attention_mask"]
-    )
+    segments = ["token_type_ids"] if shape.segments > 1 else []
+    inputs = ["input_ids", *segments, "attention_mask"]
     values |= {"model_max_length": shape.longest, "model_input_names": inputs}
     path.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", "utf-8")
 

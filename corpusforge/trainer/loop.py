@@ -173,9 +173,13 @@ class Run:
 
     def _rate(self) -> float:
         resolved = self.job.resolved
-        decay = self.job.settings.decay
         return learning_rate(
-            self.done, peak=resolved.learning_rate, warmup=resolved.warmup_steps, steps=resolved.steps, decay=decay
+            self.done,
+            peak=resolved.learning_rate,
+            warmup=resolved.warmup_steps,
+            steps=resolved.steps,
+            from_peak=resolved.preset.decays_from_peak,
+            decay=self.job.settings.decay,
         )
 
     def _write_what_is_due(self) -> None:

@@ -1,8 +1,9 @@
 """Architectures by name, with the hyper-parameters they were published with.
 
 Sources: BERT, Devlin et al. 2019 (arXiv 1810.04805), section 3.1 and appendix A.2, and google-research/bert
-`run_pretraining.py` and `optimization.py` (epsilon 1e-6); RoBERTa, Liu et al. 2019 (arXiv 1907.11692), table 9; the
-small BERTs, Turc et al. 2019 (arXiv 1908.08962), table 1, which publish shapes only and train like BERT-base.
+`run_pretraining.py` and `optimization.py` (epsilon 1e-6); RoBERTa, Liu et al. 2019 (arXiv 1907.11692), table 9, and
+section 3.1 ("only with full-length sequences"); the small BERTs, Turc et al. 2019 (arXiv 1908.08962), table 1, which
+publish shapes only and train like BERT-base.
 The size of the vocabulary is never part of a preset: it comes from the vocabulary.
 """
 
@@ -32,18 +33,29 @@ class Preset:
     batch_sequences: int
     beta_2: float
     clip: float  # largest gradient norm; 0: not clipped
+    short_share: float  # of the steps, at Settings.short_length (BERT, appendix A.2: 90 %)
+    decays_from_peak: bool  # see `schedule`
     beta_1: float = 0.9
     adam_epsilon: float = 1e-6
     weight_decay: float = 0.01  # not on biases and LayerNorm
 
 
 def _bert(layers: int, width: int) -> Preset:
-    return Preset("bert", layers, width, width // 64, 4 * width, 1e-12, 0.1, 1e-4, 0.01, 1_000_000, 256, 0.999, 1.0)
+    return Preset(
+        *("bert", layers, width, width // 64, 4 * width, 1e-12, 0.1),
+        *(1e-4, 0.01, 1_000_000, 256, 0.999, 1.0),
+        short_share=0.9,
+        decays_from_peak=False,
+    )
 
 
 def _roberta(layers: int, width: int, rate: float, warmup_share: float) -> Preset:
-    heads = width // 64
-    return Preset("roberta", layers, width, heads, 4 * width, 1e-5, 0.1, rate, warmup_share, 500_000, 8192, 0.98, 0.0)
+    return Preset(
+        *("roberta", layers, width, width // 64, 4 * width, 1e-5, 0.1),
+        *(rate, warmup_share, 500_000, 8192, 0.98, 0.0),
+        short_share=0.0,
+        decays_from_peak=True,
+    )
 
 
 PRESETS: dict[str, Preset] = {

@@ -1,8 +1,9 @@
 """What a training run is told, and what it means once the preset has filled in what was left open.
 
-Comes in: `Settings`, plain values with zeros for "the preset's own". Goes out: `Resolved`, with every number decided
-and the run cut into its parts: the short part and the full-length one. Decision: a step is a number of tokens,
-padding not counted (RoBERTa's fairseq counts sequences; its short blocks would then make small batches).
+Comes in: `Settings`, plain values with 0 (-1 where 0 has a meaning) for "the preset's own". Goes out: `Resolved`, with
+every number decided and the run cut into its parts: the short part and the full-length one. Decision: a step is a
+number of tokens, padding not counted (RoBERTa's fairseq counts sequences; its short blocks would then make small
+batches).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Settings:
     warmup_steps: int = -1
     decay: str = "linear"
     short_length: int = 128
-    short_share: float = 0.9
+    short_share: float = -1.0
     dropout: float = -1.0
     precision: str = "auto"
     device: str = "auto"
@@ -93,7 +94,8 @@ def resolve(settings: Settings, longest: int) -> Resolved:
     preset = find_preset(settings.preset)
     steps = settings.steps or preset.steps
     warmup = settings.warmup_steps if settings.warmup_steps >= 0 else round(preset.warmup_share * steps)
-    switch = round(settings.short_share * steps) if longest > settings.short_length else 0
+    share = settings.short_share if settings.short_share >= 0 else preset.short_share
+    switch = round(share * steps) if longest > settings.short_length else 0
     parts = []
     for start, stop, length in ((0, switch, settings.short_length), (switch, steps, longest)):
         if stop > start:

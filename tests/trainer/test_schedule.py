@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-import pytest
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
 
-from corpusforge import errors
+import pytest
+from made_up_instances import Data
+
+from corpusforge import errors, recipe, sections
+from corpusforge.trainer.loop import pretrain
 from corpusforge.trainer.presets import PRESETS, find_preset
 from corpusforge.trainer.schedule import learning_rate
 from corpusforge.trainer.settings import Settings, differences, resolve
+
+pytest_plugins = ["made_up_data"]
 
 
 def by_the_book(step: int, peak: float, warmup: int, steps: int) -> float:
@@ -22,6 +31,47 @@ def test_warm_up_replaces_the_decayed_rate(warmup: int, steps: int) -> None:
     for step in range(steps):
         mine = learning_rate(step, peak=1e-4, warmup=warmup, steps=steps)
         assert mine == pytest.approx(by_the_book(step, 1e-4, warmup, steps), rel=1e-12)
+
+
+@pytest.mark.parametrize(("warmup", "steps"), [(0, 10), (10, 100), (24, 500), (10, 10)])
+def test_roberta_decays_from_its_peak(warmup: int, steps: int) -> None:
+    """fairseq's polynomial_decay and transformers' linear schedule, written out."""
+    rates = [learning_rate(s, peak=6e-4, warmup=warmup, steps=steps, from_peak=True) for s in range(steps)]
+    theirs = [6e-4 * (s / warmup if s < warmup else 1 - (s - warmup) / (steps - warmup)) for s in range(steps)]
+    assert rates == pytest.approx(theirs, rel=1e-12)
+    assert max(rates) == (6e-4 if warmup < steps else pytest.approx(6e-4 * (warmup - 1) / warmup))
+
+
+@pytest.mark.parametrize(("preset", "first"), [("bert-tiny", 0.8e-3), ("roberta-tiny", 1e-3)])
+def test_a_run_takes_the_form_of_its_preset(
+    make_data: Callable[..., Data], small_run: Settings, tmp_path: Path, preset: str, first: float
+) -> None:
+    data, settings = make_data(), dataclasses.replace(small_run, preset=preset, steps=10, log_steps=1)
+    pretrain(
+        data.instances,
+        str(tmp_path / "out"),
+        settings,
+        vocab_folder=data.vocabulary,
+        manifest_digest="d",
+        recipe={},
+        card={},
+    )
+    lines = [json.loads(line) for line in (tmp_path / "out/log.jsonl").read_text().splitlines()]
+    assert next(line["lr"] for line in lines if line["step"] == 3) == pytest.approx(first)  # warm-up: two steps
+
+
+def test_roberta_trains_at_full_length_throughout() -> None:
+    found = resolve(Settings(preset="roberta-base"), 512)
+    assert [(p.start, p.stop, p.length, p.batch_tokens) for p in found.parts] == [(0, 500_000, 512, 8192 * 512)]
+    told = resolve(Settings(preset="roberta-base", short_share=0.5), 512)
+    assert [p.length for p in told.parts] == [128, 512]
+    assert sections.Pretrain().short_share == Settings().short_share
+    assert recipe.load("roberta-base").pretrain.short_share == -1
+
+
+def test_the_help_names_all_presets() -> None:
+    named = sections.settings()["pretrain.preset"].help.partition(": ")[2]
+    assert named.split(", ") == list(PRESETS)
 
 
 def test_presets_have_the_published_sizes() -> None:
@@ -65,9 +115,6 @@ def test_a_batch_smaller_than_an_instance_is_refused() -> None:
 
 
 def test_differences_name_what_changes_numbers() -> None:
-    import dataclasses
-    import json
-
     settings = Settings()
     stored = json.loads(json.dumps(dataclasses.asdict(settings)))
     assert differences(stored, settings) == []
