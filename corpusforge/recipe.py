@@ -113,6 +113,8 @@ def _resolve(recipe: Recipe, folder: Path) -> Recipe:
     def resolved(value: str, spec: dataclasses.Field[Any]) -> str:
         if not value or "://" in value or Path(value).is_absolute() or value in _WORDS.get(spec.name, ()):
             return value
+        if spec.name == "rules" and not value.endswith(".toml"):
+            return value  # the name of a bundled pack
         return str((folder / value).resolve())
 
     def section(values: Any) -> Any:

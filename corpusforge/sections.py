@@ -14,6 +14,10 @@ Check = Callable[[Any], str | None]
 """Returns what is wrong with a value, or None."""
 
 
+LINE = ("clean", "dedupe", "train-vocab", "build-instances", "pretrain", "evaluate", "report")
+"""The stages in their order."""
+
+
 class OneOf:
     """Check that a value is one of these words; the command line offers them as choices."""
 
@@ -22,6 +26,16 @@ class OneOf:
 
     def __call__(self, value: Any) -> str | None:
         return None if value in self.values else f"must be one of {', '.join(self.values)}"
+
+
+def all_of(*values: str) -> Check:
+    """Every member of a list is one of these words."""
+
+    def check(given: tuple[str, ...]) -> str | None:
+        wrong = [v for v in given if v not in values]
+        return f"names {wrong[0]!r}, which is none of {', '.join(values)}" if wrong else None
+
+    return check
 
 
 def at_least(low: float) -> Check:
@@ -80,7 +94,7 @@ class Input:
 class Clean:
     """Which pages and lines stay."""
 
-    rules: str = option("c4-tfds-3.1", "rule pack: a name (corpusforge rules list) or a TOML file")
+    rules: str = option("c4-tfds-3.1", "rule pack: a name (corpusforge rules list) or a TOML file", is_path=True)
     language: str = option("en", "keep documents of this language (ISO 639-1); empty: do not look")
     detector: str = option(
         "langdetect",
@@ -242,7 +256,9 @@ class Pretrain:
 class Evaluate:
     """What a checkpoint is tested on."""
 
-    tasks: tuple[str, ...] = option(("mlm",), "mlm (held-out loss against the unigram line), blimp")
+    tasks: tuple[str, ...] = option(
+        ("mlm",), "mlm (held-out loss against the unigram line), blimp", check=all_of("mlm", "blimp")
+    )
     blimp_data: str = option("", "BLiMP: folder of .jsonl paradigms, or its .tar.gz", is_path=True)
     blimp_pairs: int = option(100, "pairs a paradigm: 100 is fast, 0 is all", check=at_least(0))
     batch_tokens: int = option(16_384, "tokens, padded, in one forward pass", unit="tokens", check=at_least(64))
@@ -255,8 +271,9 @@ class Recipe:
     name: str = option("run", "what the run is called in reports and the model card")
     seed: int = option(0, "seed of everything random", check=between(0, 2**63 - 1))
     stages: tuple[str, ...] = option(
-        ("clean", "dedupe", "train-vocab", "build-instances", "pretrain", "evaluate", "report"),
+        LINE,
         "stages to run",
+        check=all_of(*LINE),
     )
     input: Input = field(default_factory=Input)
     clean: Clean = field(default_factory=Clean)
@@ -294,7 +311,3 @@ def settings() -> dict[str, Setting]:
 
     collect(Recipe(), "")
     return found
-
-
-STAGES: tuple[str, ...] = Recipe().stages
-SECTIONS = ("input", "clean", "dedupe", "vocab", "instances", "pretrain", "evaluate")

@@ -25,7 +25,7 @@ from rich.text import Text
 
 from corpusforge.progress import Silent
 
-console = Console(stderr=True, highlight=False)
+console = Console(stderr=True, highlight=False, markup=False)
 
 
 class _Amount(ProgressColumn):
@@ -81,7 +81,7 @@ class Bars:
 
     def say(self, line: str) -> None:
         """Print a line above the bar."""
-        console.print(line, markup=False)
+        console.print(line)
 
 
 def progress(*, quiet: bool) -> Bars | Silent:
@@ -115,4 +115,4 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, 
 
 def show(*renderables: object) -> None:
     """Print tables and text to stdout."""
-    Console(highlight=False, file=sys.stdout).print(*renderables, sep="\n")
+    Console(highlight=False, markup=False, file=sys.stdout).print(*renderables, sep="\n")

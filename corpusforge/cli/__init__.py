@@ -45,6 +45,11 @@ def main(arguments: list[str] | None = None) -> None:
             raise
         extra = EXTRAS[module]
         _die(f"{module}: not installed; pip install 'corpusforge[{extra}]'", 1)
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read the output has gone; nothing more to say
+        sys.exit(0)
+    except OSError as error:
+        _die(f"{error.filename or 'system'}: {error.strerror or error}; check path, permissions and space left", 1)
     except (KeyboardInterrupt, click.Abort):
         _die("interrupted; run the same command again to go on", 130)
 

@@ -53,7 +53,11 @@ def common(*, beam: bool) -> Callable[[F], F]:
         click.option("--recipe", "recipe_name", default=None, metavar="RECIPE", help="Take settings from this recipe."),
         click.option("--set", "sets", multiple=True, metavar="SECTION.FIELD=VALUE", help="Any setting of the recipe."),
         click.option("--seed", type=int, default=None, help="Seed of everything random.  [default: 0]"),
-        click.option("--overwrite", is_flag=True, help="Replace what another run left in the output folder."),
+        click.option(
+            "--overwrite",
+            is_flag=True,
+            help="Replace what another run left in the output folder, or begin an unfinished one anew.",
+        ),
         click.option("--quiet", is_flag=True, help="No progress bars."),
     ]
     if beam:

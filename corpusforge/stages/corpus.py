@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corpusforge import errors, recipe, shards
 from corpusforge.sections import Recipe
 from corpusforge.stages import stage
+from corpusforge.stages.claim import claim, digest_of, finished
 from corpusforge.stages.stage import Execution, Outcome
 
 if TYPE_CHECKING:
@@ -25,41 +27,37 @@ MEGABYTE = 1 << 20
 
 
 def engine_of(execution: Execution) -> Engine:
-    """The Beam engine an execution asks for."""
+    """The Beam engine an execution asks for. Raises `errors.RunnerRefused` before anything is done."""
     from corpusforge.beam.engine import Engine
+    from corpusforge.beam.runners import check_runner
 
+    check_runner(execution.runner)
     return Engine(execution.workers, execution.runner, execution.beam_options)
 
 
 def clean(made: Recipe, output: str, execution: Execution) -> Outcome:
     """Read raw pages, keep what the rules let through: ``documents/``, ``rejects/``."""
-    from corpusforge.documents import plan
-
-    units = _plan(made)
+    engine = engine_of(execution)
+    units = _plan(made, output)
     cleaner = _cleaner(made)
-    section: dict[str, Any] = {
-        "input": _input_section(made),
-        "clean": recipe.as_dict(made.clean),
-        "rules": _rules_digest(cleaner),
-    }
+    section: dict[str, Any] = {"input": _input_section(made), "clean": recipe.as_dict(made.clean)}
+    section["rules"] = _rules_digest(cleaner)
     section["clean"].pop("badwords")  # a path; the words themselves are in the digest of the rules
-    digest = stage.claim(output, "clean", section, {"input": _fingerprint(made, units)}, execution)
-    manifest = stage.finished(output, digest)
-    if manifest:
-        return Outcome(output, manifest, skipped=True)
-    from corpusforge.beam import clean as beam_clean
-    from corpusforge.work.clean import CleanWork
+    above = {"input": _fingerprint(made, units)}
+    with claim(output, "clean", section, above, overwrite=execution.overwrite, reads=made.input.paths) as digest:
+        manifest = finished(output, digest)
+        if manifest:
+            return Outcome(output, manifest, skipped=True)
+        from corpusforge.beam import clean as beam_clean
+        from corpusforge.documents.plan import unit_size
+        from corpusforge.work.clean import CleanWork
 
-    work = CleanWork(
-        output, _read_options(made), cleaner, made.clean.shard_megabytes * MEGABYTE, made.clean.rejects == "all"
-    )
-    sizes = [plan.unit_size(unit) for unit in units]
-    with stage.timed(output, "clean", execution) as measured:
-        beam_clean.run(engine_of(execution), work, units, sizes, output, execution.progress)
-    stage.check_units(output, len(units), output)
-    made_manifest = stage.manifest_of(output, "clean", digest, section, {"input": _fingerprint(made, units)})
-    made_manifest.save(output)
-    return Outcome(output, made_manifest, False, measured["seconds"], int(measured["peak_rss"]))
+        keep_rejects = made.clean.rejects == "all"
+        work = CleanWork(output, _read_options(made), cleaner, made.clean.shard_megabytes * MEGABYTE, keep_rejects)
+        with stage.timed(output, "clean", execution) as measured:
+            sizes = [unit_size(unit) for unit in units]
+            beam_clean.run(engine, work, units, sizes, output, execution.progress)
+        return stage.finish(output, "clean", digest, section, above, len(units), measured)
 
 
 def _cleaner(made: Recipe) -> Cleaner:
@@ -67,6 +65,9 @@ def _cleaner(made: Recipe) -> Cleaner:
     from corpusforge.clean.rules import load_rules
 
     settings = made.clean
+    if not settings.language and settings.badwords not in ("fetched", "off"):
+        what = "no list would be looked at, as no language is set"
+        raise errors.RecipeInvalid("clean.badwords", what, "set clean.language, or clean.badwords to off")
     cleaner = Cleaner(
         load_rules(settings.rules),
         language=settings.language,
@@ -80,7 +81,7 @@ def _cleaner(made: Recipe) -> Cleaner:
 
 
 def _rules_digest(cleaner: Cleaner) -> str:
-    return stage.digest_of([dataclasses.asdict(cleaner.rules), cleaner.resources()])
+    return digest_of([dataclasses.asdict(cleaner.rules), cleaner.resources()])
 
 
 def _read_options(made: Recipe) -> ReadOptions:
@@ -99,14 +100,14 @@ def _read_options(made: Recipe) -> ReadOptions:
     )
 
 
-def _plan(made: Recipe) -> list[Unit]:
+def _plan(made: Recipe, output: str = "") -> list[Unit]:
     from corpusforge.documents.plan import plan_units
     from corpusforge.documents.read import check_columns
 
     if not made.input.paths:
         raise errors.InputMissing("input.paths", "no input is named", "name files, folders or globs, or use --input")
     size = made.input.unit_megabytes * MEGABYTE
-    units = plan_units(made.input.paths, format=made.input.format, unit_bytes=size)
+    units = plan_units(made.input.paths, format=made.input.format, unit_bytes=size, leave_out=output)
     check_columns(units, _read_options(made))
     return units
 
@@ -119,9 +120,11 @@ def _input_section(made: Recipe) -> dict[str, Any]:
 
 
 def _fingerprint(made: Recipe, units: list[Unit]) -> str:
-    if made.input.format == "hub":
-        return stage.digest_of(sorted(made.input.paths))
-    return stage.fingerprint(sorted({(piece.path, piece.source) for unit in units for piece in unit.pieces}))
+    if made.input.format != "hub":
+        return stage.fingerprint({(piece.path, piece.source) for unit in units for piece in unit.pieces})
+    local = [(str(f), f.name) for path in made.input.paths if Path(path).is_dir() for f in Path(path).rglob("*.*")]
+    names = sorted(path for path in made.input.paths if not Path(path).is_dir())
+    return digest_of([names, stage.fingerprint(pair for pair in local if Path(pair[0]).is_file())])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,22 +169,21 @@ def _collect(examples: dict[str, list[str]], rows: list[dict[str, Any]]) -> None
 
 def dedupe(made: Recipe, upstream: str, output: str, execution: Execution) -> Outcome:
     """Cut repeats from the documents of a finished stage: ``documents/``, ``repeats/``."""
+    engine = engine_of(execution)
     before, units = stage.upstream_units(upstream, "documents")
     section = {"dedupe": recipe.as_dict(made.dedupe)}
     section["dedupe"].pop("memory_megabytes")  # how, not what
     above = {"documents": before.content["documents"]}
-    digest = stage.claim(output, "dedupe", section, above, execution)
-    manifest = stage.finished(output, digest)
-    if manifest:
-        return Outcome(output, manifest, skipped=True)
-    from corpusforge.beam import dedupe as beam_dedupe
+    how: dict[str, Any] = {"reads": [upstream], "cuts": stage.cuts_of(before, "documents")}
+    with claim(output, "dedupe", section, above, overwrite=execution.overwrite, **how) as digest:
+        manifest = finished(output, digest)
+        if manifest:
+            return Outcome(output, manifest, skipped=True)
+        from corpusforge.beam import dedupe as beam_dedupe
 
-    with stage.timed(output, "dedupe", execution) as measured:
-        beam_dedupe.run(engine_of(execution), made.dedupe, units, output, execution.progress)
-    stage.check_units(output, len(units), output)
-    made_manifest = stage.manifest_of(output, "dedupe", digest, section, above)
-    made_manifest.save(output)
-    return Outcome(output, made_manifest, False, measured["seconds"], int(measured["peak_rss"]))
+        with stage.timed(output, "dedupe", execution) as measured:
+            beam_dedupe.run(engine, made.dedupe, units, output, execution.progress)
+        return stage.finish(output, "dedupe", digest, section, above, len(units), measured)
 
 
 def preview_dedupe(made: Recipe, upstream: str, execution: Execution) -> Preview:

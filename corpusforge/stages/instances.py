@@ -9,34 +9,39 @@ from corpusforge import errors, recipe, shards
 from corpusforge.sections import Recipe
 from corpusforge.shards import Manifest
 from corpusforge.stages import stage
+from corpusforge.stages.claim import claim, finished
 from corpusforge.stages.corpus import engine_of
 from corpusforge.stages.stage import Execution, Outcome
 
 
 def train_vocab(made: Recipe, upstream: str, output: str, execution: Execution) -> Outcome:
     """Count words, learn a vocabulary, and write the folder that ``AutoTokenizer`` loads."""
-    before, units = stage.upstream_units(upstream, "documents")
-    settings = made.vocab
-    section = {"vocab": recipe.as_dict(settings)}
-    above = {"documents": before.content["documents"]}
-    digest = stage.claim(output, "train-vocab", section, above, execution)
-    manifest = stage.finished(output, digest)
-    if manifest:
-        return Outcome(output, manifest, skipped=True)
-    from corpusforge.tokens.vocab import Vocab
+    from corpusforge.tokens.vocab import Vocab, check_size
 
-    with stage.timed(output, "train-vocab", execution) as measured:
-        if settings.adopt:
-            vocab, counted = Vocab.adopt(settings.adopt), dict[str, Any]()
-        else:
-            vocab, counted = _learn(made, units, output, execution)
-        for name, data in vocab.save_files().items():
-            shards.write_bytes(shards.join(output, name), data)
-        statistics = {**counted, **_sample_statistics(vocab, units)}
-    result = stage.manifest_of(output, "train-vocab", digest, section, above, statistics=statistics)
-    result = dataclasses.replace(result, content={"vocab": vocab.digest}, tallies={})
-    result.save(output)
-    return Outcome(output, result, False, measured["seconds"], int(measured["peak_rss"]))
+    settings = made.vocab
+    check_size(settings.size, allow_any_size=settings.allow_any_size)
+    adopted = Vocab.adopt(settings.adopt) if settings.adopt else None
+    before, units = stage.upstream_units(upstream, "documents")
+    section = {"vocab": recipe.as_dict(settings)}
+    section["vocab"]["adopt"] = adopted.digest if adopted else ""
+    above = {"documents": before.content["documents"]}
+    how: dict[str, Any] = {"reads": [upstream, settings.adopt or upstream], "cuts": stage.cuts_of(before, "documents")}
+    with claim(output, "train-vocab", section, above, overwrite=execution.overwrite, **how) as digest:
+        manifest = finished(output, digest)
+        if manifest:
+            return Outcome(output, manifest, skipped=True)
+        with stage.timed(output, "train-vocab", execution) as measured:
+            counted: dict[str, Any] = {}
+            vocab = adopted
+            if vocab is None:
+                vocab, counted = _learn(made, units, output, execution)
+            for name, data in vocab.save_files().items():
+                shards.write_bytes(shards.join(output, name), data)
+            statistics = {**counted, **_sample_statistics(vocab, units)}
+        result = stage.manifest_of(output, "train-vocab", digest, section, above, statistics=statistics)
+        result = dataclasses.replace(result, content={"vocab": vocab.digest}, tallies={})
+        result.save(output)
+        return Outcome(output, result, False, measured["seconds"], int(measured["peak_rss"]))
 
 
 def _learn(made: Recipe, units: list[Any], output: str, execution: Execution) -> tuple[Any, dict[str, Any]]:
@@ -62,7 +67,8 @@ def _learn(made: Recipe, units: list[Any], output: str, execution: Execution) ->
 
 
 SAMPLE_BYTES = 4 << 20
-"""Text that the vocabulary's figures are taken from: the first documents of every shard."""
+"""Text that the vocabulary's figures are taken from: the first documents of every shard; it was
+learned from them too."""
 
 
 def _sample_statistics(vocab: Any, units: list[Any]) -> dict[str, Any]:
@@ -83,30 +89,42 @@ def _sample_statistics(vocab: Any, units: list[Any]) -> dict[str, Any]:
 
 def build_instances(made: Recipe, upstream: str, vocab_folder: str, output: str, execution: Execution) -> Outcome:
     """Encode documents and build instances: ``train/``, ``heldout/``, and the vocabulary beside them in ``vocab/``."""
-    before, units = stage.upstream_units(upstream, "documents")
     from corpusforge.tokens.vocab import Vocab
 
+    _check_shares(made)
+    engine = engine_of(execution)
+    before, units = stage.upstream_units(upstream, "documents")
+    if not before.rows["documents"]:
+        raise errors.InputMissing(upstream, "no documents are left", "look at its rejects: corpusforge inspect")
     vocab = Vocab.load(vocab_folder)
     section = {"instances": recipe.as_dict(made.instances), "seed": made.seed}
     above = {"documents": before.content["documents"], "vocab": vocab.digest}
-    digest = stage.claim(output, "build-instances", section, above, execution)
-    manifest = stage.finished(output, digest)
-    if manifest:
-        return Outcome(output, manifest, skipped=True)
-    if not before.rows["documents"]:
-        raise errors.InputMissing(upstream, "no documents are left", "look at its rejects: corpusforge inspect")
-    from corpusforge.beam import instances as beam_instances
+    how: dict[str, Any] = {"reads": [upstream, vocab_folder], "cuts": stage.cuts_of(before, "documents")}
+    with claim(output, "build-instances", section, above, overwrite=execution.overwrite, **how) as digest:
+        manifest = finished(output, digest)
+        if manifest:
+            return Outcome(output, manifest, skipped=True)
+        from corpusforge.beam import instances as beam_instances
 
-    with stage.timed(output, "build-instances", execution) as measured:
-        for name, data in vocab.save_files().items():
-            shards.write_bytes(shards.join(output, f"vocab/{name}"), data)
-        beam_instances.run(engine_of(execution), made.instances, made.seed, vocab, units, output, execution.progress)
-    stage.check_units(output, len(units), output)
-    result = stage.manifest_of(output, "build-instances", digest, section, above)
-    result = dataclasses.replace(result, statistics=_judged(made, vocab, result, output))
-    _write_dataset_files(made, result, output)
-    result.save(output)
-    return Outcome(output, result, False, measured["seconds"], int(measured["peak_rss"]))
+        with stage.timed(output, "build-instances", execution) as measured:
+            for name, data in vocab.save_files().items():
+                shards.write_bytes(shards.join(output, f"vocab/{name}"), data)
+            beam_instances.run(engine, made.instances, made.seed, vocab, units, output, execution.progress)
+        stage.check_units(output, len(units), output)
+        result = stage.manifest_of(output, "build-instances", digest, section, above)
+        result = dataclasses.replace(result, statistics=_judged(made, vocab, result, output))
+        _write_dataset_files(made, result, output)
+        result.save(output)
+        return Outcome(output, result, False, measured["seconds"], int(measured["peak_rss"]))
+
+
+def _check_shares(made: Recipe) -> None:
+    """Shares of masked tokens add up to at most 1: the rest is kept as it is."""
+    settings = made.instances
+    total = settings.mask_share + settings.random_share
+    if total > 1 + 1e-9:
+        what = f"mask_share and random_share are {total:g} together"
+        raise errors.RecipeInvalid("instances.random_share", what, "lower one of them: together they are at most 1")
 
 
 def _judged(made: Recipe, vocab: Any, result: Manifest, output: str) -> dict[str, Any]:

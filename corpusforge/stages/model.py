@@ -10,6 +10,7 @@ from corpusforge import errors, recipe, shards
 from corpusforge.sections import Recipe
 from corpusforge.shards import Manifest
 from corpusforge.stages import stage
+from corpusforge.stages.claim import RUN, claim, digest_of, finished
 from corpusforge.stages.stage import Execution, Outcome
 
 
@@ -18,7 +19,7 @@ def _data(data: str) -> tuple[Manifest, str]:
     manifest = Manifest.load(data)
     if manifest.stage != "build-instances":
         raise errors.StageMismatch(data, f"holds the output of {manifest.stage}", "name a build-instances folder")
-    return manifest, stage.digest_of(manifest.content)
+    return manifest, digest_of(manifest.content)
 
 
 def _settings(made: Recipe, manifest: Manifest) -> Any:
@@ -39,6 +40,8 @@ def plan(made: Recipe, data: str) -> dict[str, Any]:
 def pretrain(made: Recipe, data: str, output: str, execution: Execution, *, resume: bool) -> Outcome:
     """Train an encoder: ``model/``, ``checkpoints/``, ``log.jsonl``."""
     manifest, fingerprint = _data(data)
+    settings = _settings(made, manifest)
+    check_preset(made)
     section: dict[str, Any] = {"pretrain": recipe.as_dict(made.pretrain), "seed": made.seed}
     for how in (
         "checkpoint_steps",
@@ -55,34 +58,41 @@ def pretrain(made: Recipe, data: str, output: str, execution: Execution, *, resu
     held = _held_data(output)
     if allow_new_data and held:
         above = {"instances": held}  # the folder stays the one it was; the checkpoint knows what it saw
-    digest = stage.claim(output, "pretrain", section, above, execution)
-    done = stage.finished(output, digest)
-    if done and not allow_new_data:
-        return Outcome(output, done, skipped=True)
-    from corpusforge.trainer import loop
+    with claim(output, "pretrain", section, above, overwrite=execution.overwrite, reads=[data]) as digest:
+        done = finished(output, digest)
+        if done and not allow_new_data:
+            return Outcome(output, done, skipped=True)
+        from corpusforge.trainer import loop
 
-    with stage.timed(output, "pretrain", execution) as measured:
-        facts = loop.pretrain(
-            data,
-            output,
-            _settings(made, manifest),
-            vocab_folder=shards.join(data, "vocab"),
-            manifest_digest=fingerprint,
-            recipe=recipe.as_dict(made),
-            card=_card(made, data, manifest),
-            progress=execution.progress,
-            resume=resume,
-        )
-    statistics = {k: v for k, v in _flat(facts).items() if isinstance(v, int | float) and k != "seconds"}
-    result = stage.manifest_of(output, "pretrain", digest, section, above, statistics=statistics)
-    weights = shards.file_digest(shards.join(output, "model/model.safetensors"))
-    result = dataclasses.replace(result, content={"model": weights})
-    result.save(output)
-    return Outcome(output, result, False, measured["seconds"], int(measured["peak_rss"]))
+        with stage.timed(output, "pretrain", execution) as measured:
+            facts = loop.pretrain(
+                data,
+                output,
+                settings,
+                vocab_folder=shards.join(data, "vocab"),
+                manifest_digest=fingerprint,
+                recipe=recipe.as_dict(made),
+                card=_card(made, data, manifest),
+                progress=execution.progress,
+                resume=resume,
+            )
+        statistics = {k: v for k, v in _flat(facts).items() if isinstance(v, int | float) and k != "seconds"}
+        result = stage.manifest_of(output, "pretrain", digest, section, above, statistics=statistics)
+        weights = shards.file_digest(shards.join(output, "model/model.safetensors"))
+        result = dataclasses.replace(result, content={"model": weights})
+        result.save(output)
+        return Outcome(output, result, False, measured["seconds"], int(measured["peak_rss"]))
+
+
+def check_preset(made: Recipe) -> None:
+    """Raise `errors.RecipeInvalid` for a preset that does not exist."""
+    from corpusforge.trainer.presets import find_preset
+
+    find_preset(made.pretrain.preset)
 
 
 def _held_data(output: str) -> str | None:
-    path = shards.join(output, stage.RUN)
+    path = shards.join(output, RUN)
     if not shards.exists(path):
         return None
     held = shards.read_json(path).get("upstream", {}).get("instances")
@@ -102,49 +112,64 @@ def _card(made: Recipe, data: str, manifest: Manifest) -> dict[str, Any]:
     for name in ("clean", "dedupe"):
         folder = str(Path(data).parent / name)
         if shards.exists(shards.join(folder, shards.MANIFEST)):
-            tallies[name] = Manifest.load(folder).tallies
+            tallies[name] = {r: c for r, c in Manifest.load(folder).tallies.items() if r != "kept"}
     return {"name": made.name, "tallies": tallies, "recipe": recipe.as_dict(made), "rows": manifest.rows}
 
 
 def evaluate(made: Recipe, checkpoint: str, data: str | None, output: str | None, execution: Execution) -> Outcome:
     """Test a checkpoint: ``evaluation.json`` with one part a task."""
     model = _model_folder(checkpoint)
-    target = output or str(Path(checkpoint).parent / f"{Path(checkpoint).name}-evaluation")
+    target = output or f"{checkpoint.rstrip('/')}-evaluation"
     settings = made.evaluate
-    if "mlm" in settings.tasks and not data:
-        raise errors.InputMissing("--data", "the task mlm needs instances with a held-out part", "name their folder")
     section: dict[str, Any] = {"evaluate": recipe.as_dict(settings), "seed": made.seed}
-    section["evaluate"].pop("batch_tokens")
-    blimp = section["evaluate"].pop("blimp_data")
+    for how in ("batch_tokens", "blimp_data"):
+        section["evaluate"].pop(how)
     above = {"model": shards.file_digest(shards.join(model, "model.safetensors"))}
-    if data:
-        above["instances"] = _data(data)[1]
+    if "mlm" in settings.tasks:
+        if not data:
+            raise errors.InputMissing(
+                "--data", "the task mlm needs instances with a held-out part", "name their folder"
+            )
+        above["instances"] = check_heldout(data)
     if "blimp" in settings.tasks:
-        above["blimp"] = _blimp_fingerprint(blimp)
-    digest = stage.claim(target, "evaluate", section, above, execution)
-    done = stage.finished(target, digest)
-    if done:
-        return Outcome(target, done, skipped=True)
-    from corpusforge.evaluate.run import evaluate as run_tasks
+        above["blimp"] = blimp_fingerprint(settings.blimp_data)
+    reads = [model, data or model]
+    with claim(target, "evaluate", section, above, overwrite=execution.overwrite, reads=reads) as digest:
+        done = finished(target, digest)
+        if done:
+            return Outcome(target, done, skipped=True)
+        from corpusforge.evaluate.run import evaluate as run_tasks
 
-    with stage.timed(target, "evaluate", execution) as measured:
-        found = run_tasks(
-            model,
-            settings.tasks,
-            device=made.pretrain.device,
-            data_folder=data,
-            blimp_data=settings.blimp_data,
-            blimp_pairs=settings.blimp_pairs,
-            batch_tokens=settings.batch_tokens,
-            progress=execution.progress,
-        )
-        shards.write_json(shards.join(target, "evaluation.json"), found)
-    shown = {task: {k: v for k, v in figures.items() if k != "paradigms"} for task, figures in found["tasks"].items()}
-    numbers = {k: v for k, v in _flat(shown).items() if isinstance(v, int | float) and not isinstance(v, bool)}
-    result = stage.manifest_of(target, "evaluate", digest, section, above, statistics=numbers)
-    result = dataclasses.replace(result, content={"evaluation": stage.digest_of(found["tasks"])})
-    result.save(target)
-    return Outcome(target, result, False, measured["seconds"], int(measured["peak_rss"]))
+        with stage.timed(target, "evaluate", execution) as measured:
+            found = run_tasks(
+                model,
+                settings.tasks,
+                device=made.pretrain.device,
+                data_folder=data,
+                blimp_data=settings.blimp_data,
+                blimp_pairs=settings.blimp_pairs,
+                batch_tokens=settings.batch_tokens,
+                threads=made.pretrain.threads,
+                progress=execution.progress,
+            )
+            shards.write_json(shards.join(target, "evaluation.json"), found)
+        shown = {
+            task: {k: v for k, v in figures.items() if k != "paradigms"} for task, figures in found["tasks"].items()
+        }
+        numbers = {k: v for k, v in _flat(shown).items() if isinstance(v, int | float) and not isinstance(v, bool)}
+        result = stage.manifest_of(target, "evaluate", digest, section, above, statistics=numbers)
+        result = dataclasses.replace(result, content={"evaluation": digest_of(found["tasks"])})
+        result.save(target)
+        return Outcome(target, result, False, measured["seconds"], int(measured["peak_rss"]))
+
+
+def check_heldout(data: str) -> str:
+    """The digest of instances that have a held-out part. Raises `errors.StageMismatch` where nothing is held out."""
+    manifest, fingerprint = _data(data)
+    if not manifest.rows.get("heldout"):
+        mend = "build instances with a larger instances.heldout, or leave out the task mlm"
+        raise errors.StageMismatch(data, "no document of it is held out for evaluation", mend)
+    return fingerprint
 
 
 def _model_folder(checkpoint: str) -> str:
@@ -155,7 +180,7 @@ def _model_folder(checkpoint: str) -> str:
     raise errors.InputMissing(checkpoint, "no model.safetensors in it or its model/", "name a pretrain folder")
 
 
-def _blimp_fingerprint(path: str) -> str:
+def blimp_fingerprint(path: str) -> str:
     if not path or not Path(path).exists():
         what = "no BLiMP data is named" if not path else f"no such file or folder: {path}"
         raise errors.InputMissing("evaluate.blimp_data", what, "name its folder of .jsonl or its .tar.gz")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 from corpusforge import shards
 from corpusforge.report.gather import FOLDERS
-from corpusforge.sections import STAGES, Recipe
+from corpusforge.sections import LINE, Recipe
 from corpusforge.stages import corpus, instances, model
 from corpusforge.stages.stage import Execution, Outcome
 
@@ -13,13 +15,16 @@ def run(
     made: Recipe, output: str, execution: Execution, *, until: str | None = None
 ) -> tuple[list[tuple[str, Outcome]], str | None]:
     """Carry out a recipe's stages; returns their outcomes in order and the path of the report, if one was asked for."""
-    wanted = [name for name in STAGES if name in made.stages]
+    wanted = [name for name in LINE if name in made.stages]
     if until:
-        wanted = [name for name in wanted if STAGES.index(name) <= STAGES.index(until)]
+        wanted = [name for name in wanted if LINE.index(name) <= LINE.index(until)]
+    _check(made, wanted)
     outcomes: list[tuple[str, Outcome]] = []
     for name in wanted:
         if name == "report":
             continue
+        if name == "pretrain" and "evaluate" in wanted and "mlm" in made.evaluate.tasks:
+            model.check_heldout(shards.join(output, FOLDERS["build-instances"]))
         execution.progress.say(f"{name}: {shards.join(output, FOLDERS[name])}")
         outcome = _one(name, made, output, execution)
         if outcome.skipped:
@@ -27,6 +32,25 @@ def run(
         outcomes.append((name, outcome))
     report = _report(output) if "report" in wanted else None
     return outcomes, report
+
+
+def _check(made: Recipe, wanted: list[str]) -> None:
+    """Find now what would otherwise stop the run hours later."""
+    if "train-vocab" in wanted:
+        from corpusforge.tokens.vocab import check_size
+
+        check_size(made.vocab.size, allow_any_size=made.vocab.allow_any_size)
+    if "pretrain" in wanted:
+        model.check_preset(made)
+    if "evaluate" in wanted and "blimp" in made.evaluate.tasks:
+        model.blimp_fingerprint(made.evaluate.blimp_data)
+    if "report" in wanted:
+        _demand("plotly")  # a missing extra shows before the work, not behind it
+
+
+def _demand(module: str) -> None:
+    if importlib.util.find_spec(module) is None:
+        raise ModuleNotFoundError(module, name=module)
 
 
 def _one(name: str, made: Recipe, output: str, execution: Execution) -> Outcome:

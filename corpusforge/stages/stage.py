@@ -1,19 +1,14 @@
-"""What every stage does around its work: claim the folder, skip what is done, gather the manifest, time itself.
-
-A stage's digest is of its recipe sections, its code version, the seed and the digests of what it reads. A folder that
-carries the same digest is skipped or gone on with; one that carries another is refused, unless told to overwrite.
-"""
+"""What every stage does around its work: list its units, gather its manifest, time itself, fingerprint its input."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import importlib.metadata
-import json
 import platform
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +19,8 @@ from corpusforge import __version__, errors, shards
 from corpusforge.content import combine
 from corpusforge.progress import Progress, Silent
 from corpusforge.shards import Manifest
+from corpusforge.stages.claim import TIMING, digest_of
 from corpusforge.units import ShardUnit
-
-RUN = "run.json"
-TIMING = "timing.json"
-
-CODE_VERSIONS = {"clean": 1, "dedupe": 1, "train-vocab": 1, "build-instances": 1, "pretrain": 1, "evaluate": 1}
-"""Raised when a stage's output changes for the same recipe and input, so that old folders are not taken for new."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,80 +43,6 @@ class Outcome:
     skipped: bool
     seconds: float = 0.0
     peak_rss: int = 0
-
-
-def digest_of(value: Any) -> str:
-    """xxh3-128 of a value's canonical JSON, 32 hex digits.
-
-    >>> digest_of({"a": 1, "b": 2}) == digest_of({"b": 2, "a": 1})
-    True
-    """
-    return xxhash.xxh3_128_hexdigest(json.dumps(value, sort_keys=True, ensure_ascii=False).encode())
-
-
-def stage_digest(stage: str, recipe: Mapping[str, Any], upstream: Mapping[str, str]) -> str:
-    """The digest a finished stage carries in its manifest."""
-    return digest_of([stage, CODE_VERSIONS[stage], recipe, upstream])
-
-
-def claim(folder: str, stage: str, recipe: Mapping[str, Any], upstream: Mapping[str, str], execution: Execution) -> str:
-    """Make a folder this stage's own, or find that it already is; returns the stage's digest.
-
-    Raises `errors.OutputTaken` where it holds something else and ``overwrite`` was not given.
-    """
-    digest = stage_digest(stage, recipe, upstream)
-    path = shards.join(folder, RUN)
-    held = _held(path)
-    if held is not None and held.get("digest") == digest:
-        return digest
-    if held is not None or _has_files(folder):
-        what = "holds files that no stage wrote" if held is None else _difference(held, stage, recipe, upstream)
-        if not execution.overwrite:
-            raise errors.OutputTaken(folder, what, "choose another folder, or --overwrite to replace it")
-        if held is None:
-            raise errors.OutputTaken(folder, what, "choose another folder (--overwrite only replaces a stage's output)")
-        shards.remove(folder)
-    shards.write_json(path, {"stage": stage, "digest": digest, "recipe": dict(recipe), "upstream": dict(upstream)})
-    return digest
-
-
-def finished(folder: str, digest: str) -> Manifest | None:
-    """The manifest of a stage that is complete under this digest, else None."""
-    if not shards.exists(shards.join(folder, shards.MANIFEST)):
-        return None
-    manifest = Manifest.load(folder)
-    return manifest if manifest.digest == digest else None
-
-
-def _held(path: str) -> dict[str, Any] | None:
-    if not shards.exists(path):
-        return None
-    try:
-        held = shards.read_json(path)
-    except ValueError:
-        return {}
-    return held if isinstance(held, dict) else {}
-
-
-def _has_files(folder: str) -> bool:
-    return bool(shards.list_names(folder, ""))
-
-
-def _difference(held: Mapping[str, Any], stage: str, recipe: Mapping[str, Any], upstream: Mapping[str, str]) -> str:
-    if held.get("stage") != stage:
-        return f"already holds the stage '{held.get('stage')}'"
-    old, new = _flat(held.get("recipe", {})), _flat(recipe)
-    changed = [f"{k} {old.get(k)!r} -> {new.get(k)!r}" for k in sorted(old | new) if old.get(k) != new.get(k)]
-    if not changed and held.get("upstream") != dict(upstream):
-        changed = ["other input"]
-    return f"already holds another run of {stage} ({'; '.join(changed[:3]) or 'of another version'})"
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in values.items():
-        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
-    return flat
 
 
 def manifest_of(
@@ -164,6 +80,22 @@ def check_units(folder: str, units: int, where: str) -> None:
         raise errors.ManifestInvalid(
             where, f"{len(missing)} of {units} work units left no output (first: {missing[0]})", "run the stage again"
         )
+
+
+def finish(
+    folder: str,
+    stage: str,
+    digest: str,
+    recipe: Mapping[str, Any],
+    upstream: Mapping[str, str],
+    units: int,
+    measured: Mapping[str, float],
+) -> Outcome:
+    """Check that every unit left its output, write the manifest, and give the outcome."""
+    check_units(folder, units, folder)
+    manifest = manifest_of(folder, stage, digest, recipe, upstream)
+    manifest.save(folder)
+    return Outcome(folder, manifest, False, measured["seconds"], int(measured["peak_rss"]))
 
 
 def upstream_units(folder: str, table: str) -> tuple[Manifest, list[ShardUnit]]:
@@ -226,19 +158,29 @@ def _watch_memory(measured: dict[str, float], stop: threading.Event) -> None:
             return
 
 
-def fingerprint(paths: Sequence[tuple[str, str]]) -> str:
+def cuts_of(manifest: Manifest, table: str) -> str:
+    """Digest of how a table is cut into shards: unfinished work on other cuts cannot be gone on with."""
+    return digest_of([[shard.rows, shard.digest] for shard in manifest.shards[table]])
+
+
+def fingerprint(paths: Iterable[tuple[str, str]]) -> str:
     """Digest of input files given as (path, source): names, sizes, and the first and last 64 KiB of local ones.
 
-    Cheap for terabytes, the same in every clone; a file altered in its middle at equal length is not noticed.
+    Cheap for terabytes, the same in every clone; a file altered in its middle at equal length is not noticed. Of
+    remote files it holds what the store tells: size and entity tag, checksum or time of change.
     """
-    seen = []
-    for path, source in paths:
-        if shards.is_remote(path):
-            seen.append([source, 0, ""])
-            continue
-        size = Path(path).stat().st_size
-        with Path(path).open("rb") as file:
-            head = file.read(1 << 16)
-            file.seek(max(0, size - (1 << 16)))
-            seen.append([source, size, xxhash.xxh3_64_hexdigest(head + file.read())])
-    return digest_of(seen)
+    return digest_of(sorted([source, *_look(path)] for path, source in paths))
+
+
+def _look(path: str) -> list[Any]:
+    if shards.is_remote(path):
+        import fsspec
+
+        filesystem, inner = fsspec.core.url_to_fs(path)
+        told = filesystem.info(inner)
+        return [told.get("size"), str(told.get("ETag") or told.get("md5Hash") or told.get("mtime") or "")]
+    size = Path(path).stat().st_size
+    with Path(path).open("rb") as file:
+        head = file.read(1 << 16)
+        file.seek(max(0, size - (1 << 16)))
+        return [size, xxhash.xxh3_64_hexdigest(head + file.read())]

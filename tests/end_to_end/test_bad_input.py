@@ -102,7 +102,7 @@ def test_a_runner_that_loses_data(corpusforge: Run, tmp_path: Path, sample_data:
 @pytest.mark.slow
 def test_a_vocabulary_of_a_wrong_size(corpusforge: Run, finished_run: Path, tmp_path: Path) -> None:
     done = corpusforge("train-vocab", str(finished_run / "clean"), "--output", str(tmp_path / "v"), "--size", "4100")
-    _one_line(done, "4100", "4096", "4160")
+    _one_line(done, "4,100", "4,096", "4,160")
 
 
 @pytest.mark.slow

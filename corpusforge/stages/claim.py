@@ -1,0 +1,189 @@
+"""Whose a folder is: claimed by one stage under one digest, by one process at a time.
+
+A stage's digest is of its recipe sections, its code version, the seed and the digests of what it reads. A folder that
+carries the same digest is skipped or gone on with; one that carries another is refused, unless told to overwrite, and
+then only what stages write is removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import xxhash
+
+from corpusforge import errors, shards
+from corpusforge.shards import Manifest
+
+RUN = "run.json"
+LOCK = ".lock"
+TIMING = "timing.json"
+
+CODE_VERSIONS = {"clean": 1, "dedupe": 1, "train-vocab": 1, "build-instances": 1, "pretrain": 1, "evaluate": 1}
+"""Raised when a stage's output changes for the same recipe and input, so that old folders are not taken for new."""
+
+
+def digest_of(value: Any) -> str:
+    """xxh3-128 of a value's canonical JSON, 32 hex digits.
+
+    >>> digest_of({"a": 1, "b": 2}) == digest_of({"b": 2, "a": 1})
+    True
+    """
+    return xxhash.xxh3_128_hexdigest(json.dumps(value, sort_keys=True, ensure_ascii=False).encode())
+
+
+def stage_digest(stage: str, recipe: Mapping[str, Any], upstream: Mapping[str, str]) -> str:
+    """The digest a finished stage carries in its manifest."""
+    return digest_of([stage, CODE_VERSIONS[stage], recipe, upstream])
+
+
+@contextlib.contextmanager
+def claim(
+    folder: str,
+    stage: str,
+    recipe: Mapping[str, Any],
+    upstream: Mapping[str, str],
+    *,
+    overwrite: bool = False,
+    reads: Sequence[str] = (),
+    cuts: str = "",
+) -> Iterator[str]:
+    """Hold a folder for a stage while the block runs; gives the stage's digest.
+
+    ``overwrite``: replace another run's output, or begin an unfinished one anew. ``reads``: what the stage reads, which
+    must not lie in the folder. ``cuts``: digest of how the input is cut into units; unfinished output of other cuts is
+    begun anew, as its shards are of other units.
+
+    Raises `errors.OutputTaken` where the folder holds something else and is not to be overwritten, or where another
+    process is writing to it.
+    """
+    digest = stage_digest(stage, recipe, upstream)
+    for path in reads:
+        if _same_or_inside(path, folder):
+            raise errors.OutputTaken(folder, f"{path}, which this stage reads, is in it", "choose another folder")
+    with _locked(folder):
+        held = _held(folder)
+        mine = held is not None and held.get("digest") == digest
+        if not mine and (held or _has_files(folder)):
+            _make_way(folder, held, stage, recipe, upstream, overwrite=overwrite)
+        elif mine and held and (overwrite or held.get("cuts") != cuts) and not finished(folder, digest):
+            clear(folder)
+        note = {"stage": stage, "digest": digest, "cuts": cuts, "recipe": dict(recipe), "upstream": dict(upstream)}
+        shards.write_json(shards.join(folder, RUN), note)
+        yield digest
+
+
+def _make_way(
+    folder: str,
+    held: Mapping[str, Any] | None,
+    stage: str,
+    recipe: Mapping[str, Any],
+    upstream: Mapping[str, str],
+    *,
+    overwrite: bool,
+) -> None:
+    """Empty a folder that holds another run of ours, where that was asked for or nothing of it is worth keeping."""
+    if held is None:
+        mend = "choose another folder (--overwrite only replaces a stage's output)"
+        raise errors.OutputTaken(folder, "holds files that no stage wrote", mend)
+    barren = held.get("stage") == stage and not any(_has_files(shards.join(folder, name)) for name in WRITTEN)
+    if not (overwrite or barren):
+        what = _difference(held, stage, recipe, upstream)
+        raise errors.OutputTaken(folder, what, "choose another folder, or --overwrite to replace it")
+    clear(folder)
+
+
+WRITTEN = (
+    *("documents", "rejects", "repeats", "train", "heldout", "vocab", "words", "model", "checkpoints", "tensorboard"),
+    *("entries", "scratch"),
+)
+"""Folders that stages write below their own; nothing else is ever removed."""
+
+
+def clear(folder: str) -> None:
+    """Remove what a stage wrote: its manifest first, so that what is left is never taken for finished."""
+    shards.remove(shards.join(folder, shards.MANIFEST))
+    for name in WRITTEN:
+        shards.remove(shards.join(folder, name))
+    for name in shards.list_names(folder, ""):
+        if name in (TIMING, "README.md", "log.jsonl", "evaluation.json", "vocab.txt") or name.endswith(".json"):
+            shards.remove(shards.join(folder, name))
+
+
+@contextlib.contextmanager
+def _locked(folder: str) -> Iterator[None]:
+    """Keep other processes of this machine out of a local folder (object stores have no locks)."""
+    if shards.is_remote(folder):
+        yield
+        return
+    import fcntl
+
+    existed = Path(folder).is_dir()
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    try:
+        with (Path(folder) / LOCK).open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                mend = "wait for it, or choose another folder"
+                raise errors.OutputTaken(folder, "another run is writing to it", mend) from None
+            yield
+    finally:
+        if not existed and not _has_files(folder):  # a claim that was refused leaves nothing behind
+            (Path(folder) / LOCK).unlink(missing_ok=True)
+            Path(folder).rmdir()
+
+
+def finished(folder: str, digest: str) -> Manifest | None:
+    """The manifest of a stage that is complete under this digest and has all its shards, else None."""
+    try:
+        manifest = Manifest.load(folder)
+    except errors.ManifestInvalid:
+        return None  # missing or cut short: the stage gathers it again
+    if manifest.digest != digest:
+        return None
+    paths = (path for table in manifest.shards for path in manifest.paths(folder, table))
+    return manifest if all(map(shards.exists, paths)) else None
+
+
+def _same_or_inside(path: str, folder: str) -> bool:
+    """Whether a path is a folder or lies below it."""
+    if shards.is_remote(path) or shards.is_remote(folder):
+        return f"{path.rstrip('/')}/".startswith(f"{folder.rstrip('/')}/")
+    return Path(path).resolve().is_relative_to(Path(folder).resolve())
+
+
+def _held(folder: str) -> dict[str, Any] | None:
+    """The note of the stage that holds a folder; None where no stage of ours does."""
+    path = shards.join(folder, RUN)
+    if not shards.exists(path):
+        return None
+    try:
+        held = shards.read_json(path)
+    except ValueError:
+        return {"stage": None} if shards.exists(shards.join(folder, "entries")) else None
+    return held if isinstance(held, dict) and held.get("stage") in CODE_VERSIONS else None
+
+
+def _has_files(folder: str) -> bool:
+    return bool(shards.list_names(folder, ""))
+
+
+def _difference(held: Mapping[str, Any], stage: str, recipe: Mapping[str, Any], upstream: Mapping[str, str]) -> str:
+    if held.get("stage") != stage:
+        return f"already holds the stage '{held.get('stage')}'"
+    old, new = _flat(held.get("recipe", {})), _flat(recipe)
+    changed = [f"{k} {old.get(k)!r} -> {new.get(k)!r}" for k in sorted(old | new) if old.get(k) != new.get(k)]
+    if not changed and held.get("upstream") != dict(upstream):
+        changed = ["other input"]
+    return f"already holds another run of {stage} ({'; '.join(changed[:3]) or 'of another version'})"
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return flat

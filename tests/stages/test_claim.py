@@ -1,0 +1,120 @@
+"""Folders: claimed by one stage at a time, gone on with where it is the same, never emptied of what is not ours."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corpusforge import errors, shards
+from corpusforge.stages.claim import RUN, claim, finished
+from corpusforge.stages.stage import fingerprint, manifest_of
+
+
+def _claim(folder: Path, size: int = 1, **more: Any) -> str:
+    with claim(str(folder), "clean", {"clean": {"size": size}}, {"input": "x"}, **more) as digest:
+        return digest
+
+
+def _work(folder: Path) -> None:
+    shards.write_json(str(folder / "entries/part-00000-00000.json"), {"half": "done"})
+
+
+def test_the_same_stage_goes_on_and_another_is_refused(tmp_path: Path) -> None:
+    digest = _claim(tmp_path / "out")
+    _work(tmp_path / "out")
+    assert _claim(tmp_path / "out") == digest
+    assert (tmp_path / "out/entries/part-00000-00000.json").exists()
+    with pytest.raises(errors.OutputTaken, match=r"clean\.size 1 -> 2"):
+        _claim(tmp_path / "out", size=2)
+    _claim(tmp_path / "out", size=2, overwrite=True)
+    assert not (tmp_path / "out/entries").exists()
+
+
+def test_a_failed_first_attempt_does_not_bind(tmp_path: Path) -> None:
+    """A folder with nothing but the note of a stage that wrote nothing yet can be taken over by its next attempt."""
+    _claim(tmp_path / "out")
+    _claim(tmp_path / "out", size=2)
+
+
+def test_only_what_stages_write_is_removed(tmp_path: Path) -> None:
+    _claim(tmp_path)
+    _work(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/thesis.txt").write_text("years of work")
+    _claim(tmp_path, size=2, overwrite=True)
+    assert (tmp_path / "mine/thesis.txt").read_text() == "years of work"
+
+
+@pytest.mark.parametrize("note", ['{"wandb": 1}', "[]", '{"stage": "other tool"}'])
+def test_a_run_json_of_others_is_not_ours(tmp_path: Path, note: str) -> None:
+    (tmp_path / RUN).write_text(note)
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(errors.OutputTaken, match="no stage wrote"):
+        _claim(tmp_path, overwrite=True)
+    assert (tmp_path / "thesis.txt").exists()
+
+
+def test_what_a_stage_reads_is_never_its_output(tmp_path: Path) -> None:
+    _claim(tmp_path / "clean")
+    for inside in (tmp_path / "clean", tmp_path / "clean/documents"):
+        with pytest.raises(errors.OutputTaken, match="which this stage reads"):
+            _claim(tmp_path / "clean", overwrite=True, reads=[str(inside)])
+    assert (tmp_path / "clean" / RUN).exists()
+
+
+def test_two_at_once(tmp_path: Path) -> None:
+    with (
+        claim(str(tmp_path / "out"), "clean", {}, {}),
+        pytest.raises(errors.OutputTaken, match="another run is writing"),
+        claim(str(tmp_path / "out"), "clean", {}, {}),
+    ):
+        pass
+
+
+def test_unfinished_work_on_other_cuts_is_begun_anew(tmp_path: Path) -> None:
+    _claim(tmp_path, cuts="a")
+    _work(tmp_path)
+    _claim(tmp_path, cuts="a")
+    assert (tmp_path / "entries").exists()
+    _claim(tmp_path, cuts="b")
+    assert not (tmp_path / "entries").exists()
+
+
+def test_finished_means_that_the_shards_are_there(tmp_path: Path) -> None:
+    digest = _claim(tmp_path)
+    part = tmp_path / "documents/part-00000-00000.parquet"
+    shard = shards.Shard("documents/part-00000-00000.parquet", 1, 1, "d", "0" * 32)
+    shards.write_bytes(str(part), b"x")
+    entry = {"unit": 0, "shard": 0, "position": 1, "last": True, "tallies": {}, "statistics": {}}
+    entry["tables"] = {"documents": shard.__dict__}
+    shards.write_json(str(tmp_path / "entries/part-00000-00000.json"), entry)
+    manifest_of(str(tmp_path), "clean", digest, {}, {}).save(str(tmp_path))
+    assert finished(str(tmp_path), digest)
+    part.unlink()
+    assert finished(str(tmp_path), digest) is None
+    (tmp_path / "manifest.json").write_bytes(b"")
+    assert finished(str(tmp_path), digest) is None
+
+
+def test_a_note_cut_short_is_still_ours_where_entries_are(tmp_path: Path) -> None:
+    _claim(tmp_path)
+    _work(tmp_path)
+    (tmp_path / RUN).write_bytes(b"")
+    with pytest.raises(errors.OutputTaken):
+        _claim(tmp_path)
+    _claim(tmp_path, overwrite=True)
+    assert json.loads((tmp_path / RUN).read_text())["stage"] == "clean"
+
+
+def test_fingerprints_follow_content_not_place(tmp_path: Path) -> None:
+    for folder, text in (("a", "one"), ("b", "one"), ("c", "two")):
+        shards.write_bytes(str(tmp_path / folder / "x.txt"), text.encode())
+    a, b, c = (fingerprint([(str(tmp_path / f / "x.txt"), "x.txt")]) for f in "abc")
+    assert a == b != c
+    remote = f"file://{tmp_path}/a/x.txt"
+    before = fingerprint([(remote, "x.txt")])
+    (tmp_path / "a/x.txt").write_text("one more")
+    assert fingerprint([(remote, "x.txt")]) != before
