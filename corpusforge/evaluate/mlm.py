@@ -8,14 +8,15 @@ that stays at the unigram line (often near 7) has learned frequencies and no lan
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from corpusforge import errors
 from corpusforge.instances.masking import Masker, MaskSettings, Specials
+from corpusforge.trainer.batches import Batch
 from corpusforge.trainer.corpus import Corpus, Ints, flat_positions
 from corpusforge.trainer.heldout import frozen_batches, measure
 from corpusforge.trainer.model import Encoder
@@ -45,14 +46,19 @@ def heldout_loss(
         raise errors.StageMismatch("heldout", what, "evaluate on the instances the model was trained for")
     masker = Masker(specials, MaskSettings(), 0)  # for held-out instances without masks stored with them
     segments, padding_id = model.shape.segments > 1, model.shape.padding_id
-    batches = list(frozen_batches(heldout, masker, heldout.longest, batch_tokens, padding_id, segments=segments))
-    found = measure(model, iter(batches), device, dtype)
+    label_counts = np.zeros(specials.size, np.int64)
+
+    def counted() -> Iterator[Batch]:
+        for batch in frozen_batches(heldout, masker, heldout.longest, batch_tokens, padding_id, segments=segments):
+            np.add.at(label_counts, batch.labels.numpy(), 1)
+            yield batch
+
+    found = measure(model, counted(), device, dtype)
     if found is None:
         raise errors.TrainingStopped("heldout", "no masked position is held out", "raise instances.heldout")
     result: dict[str, Any] = dataclasses.asdict(found)
     if train is not None:
-        labels = torch.cat([batch.labels for batch in batches]).numpy()
-        line = unigram_loss(token_counts(train, specials.size), labels, specials)
+        line = unigram_loss(token_counts(train, specials.size), label_counts, specials)
         result |= {"unigram_loss": line, "below_unigram": line - found.loss}
     return result
 
@@ -85,15 +91,18 @@ def _counts_of(corpus: Corpus, rows: Ints, size: int) -> Ints:
     return np.bincount(ids, minlength=size)
 
 
-def unigram_loss(counts: Ints, labels: npt.NDArray[np.int64], specials: Specials) -> float:
+def unigram_loss(counts: Ints, label_counts: Ints, specials: Specials) -> float:
     """Mean loss, in nats, of always predicting word frequencies, add-one smoothed over all ids that are words.
 
+    ``counts``, ``label_counts``: how often each id stands in training, and was to be predicted, ``[size]``.
+
     >>> specials = Specials(6, 0, 1, 2, 3, 4)
-    >>> unigram_loss(np.array([9, 9, 9, 9, 9, 5]), np.array([5]), specials)
+    >>> unigram_loss(np.array([9, 9, 9, 9, 9, 5]), np.array([0, 0, 0, 0, 0, 3]), specials)
     0.0
     """
     words = specials.words().astype(np.int64)
     smoothed = np.zeros(specials.size, np.float64)
     smoothed[words] = counts[words] + 1
     shares = smoothed / smoothed.sum()
-    return float(np.abs(np.log(shares[labels]).mean()))
+    asked = np.flatnonzero(label_counts)
+    return float(np.abs(np.average(np.log(shares[asked]), weights=label_counts[asked])))

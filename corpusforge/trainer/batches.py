@@ -19,7 +19,7 @@ from torch import Tensor
 
 from corpusforge.instances.masking import Masker
 from corpusforge.seeds import U64
-from corpusforge.trainer.corpus import Corpus, Ints, flat_positions
+from corpusforge.trainer.corpus import Corpus, Ints, Small, flat_positions
 from corpusforge.trainer.order import Pieces, Stream
 
 ROUND_TO = 8
@@ -91,19 +91,20 @@ class Rows:
         return np.concatenate([[0], np.cumsum(self.lengths)])
 
 
-def gather(corpus: Corpus, pieces: Pieces, chosen: Ints) -> Rows:
+def gather(corpus: Corpus, pieces: Pieces, chosen: Ints | Small) -> Rows:
     """Read the pieces numbered ``chosen``, with the masks stored in the shards where there are any."""
-    rows, lengths, shifts = pieces.rows[chosen], pieces.lengths[chosen], pieces.shifts[chosen]
+    rows, shifts, lengths = pieces.rows[chosen], pieces.shifts[chosen], pieces.lengths[chosen].astype(np.int64)
     within, owner = flat_positions(lengths)
     is_last = within == lengths[owner] - 1
     source = np.where(is_last, corpus.lengths[rows][owner] - 1, np.where(within > 0, within + shifts[owner], 0))
     ids = corpus.ids.take(rows, source, owner)
     masked, labels = _stored_masks(corpus, rows, lengths, shifts)
     pair_labels = None if corpus.pair_labels is None else corpus.pair_labels[rows]
-    return Rows(ids, lengths, pieces.first_lengths[chosen], pieces.keys[chosen], pair_labels, masked, labels)
+    first_lengths = pieces.first_lengths[chosen].astype(np.int64)
+    return Rows(ids, lengths, first_lengths, pieces.keys[chosen], pair_labels, masked, labels)
 
 
-def _stored_masks(corpus: Corpus, rows: Ints, lengths: Ints, shifts: Ints) -> tuple[Ints, Ints]:
+def _stored_masks(corpus: Corpus, rows: Small, lengths: Ints, shifts: Small) -> tuple[Ints, Ints]:
     if corpus.masked_positions is None or corpus.masked_labels is None:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     within, owner = flat_positions(corpus.masked_positions.count[rows])

@@ -2,6 +2,9 @@
 
 Comes in: paths of INSTANCES shards (Arrow stream files, uncompressed). Goes out: `Corpus`, where a row's ids are a
 slice of its file seen as one array of integers; gathering a batch touches the pages it needs and nothing else.
+
+Held in memory: `BYTES_AN_INSTANCE` here, `BYTES_OF_MASKS` more where masks are stored, and for each part of training
+`order.BYTES_A_PIECE`. A billion instances in two parts, none of them cut, so need some 100 GB: 35 + 2 x 32.
 """
 
 from __future__ import annotations
@@ -19,6 +22,13 @@ from corpusforge import errors, seeds, shards
 from corpusforge.shards import Manifest
 
 Ints = npt.NDArray[np.int64]
+Small = npt.NDArray[np.int32]
+"""Numbers that are held for every instance: signed, so that differences of them need no thought."""
+
+BYTES_AN_INSTANCE = 35
+"""Of a `Corpus`: key 8, first token 8, file 4, tokens twice 8, of segment A 4, copy 2, pair label 1."""
+BYTES_OF_MASKS = 24
+"""More where masks are stored: first position and first label 16, their number twice 8."""
 
 
 @dataclass(frozen=True)
@@ -26,11 +36,11 @@ class Ragged:
     """A list column over many files: row ``i`` is ``files[file[i]][start[i]:start[i] + count[i]]``."""
 
     files: list[npt.NDArray[Any]]
-    file: npt.NDArray[np.int32]
+    file: Small
     start: Ints
-    count: Ints
+    count: Small
 
-    def take(self, rows: Ints, within: Ints, owner: Ints) -> npt.NDArray[Any]:
+    def take(self, rows: Ints | Small, within: Ints, owner: Ints) -> npt.NDArray[Any]:
         """Values at positions ``within`` of the rows ``rows[owner]``; ``within`` and ``owner`` are equally long."""
         at = self.start[rows][owner] + within
         source = self.file[rows]
@@ -54,8 +64,8 @@ class Corpus:
     masked_positions: Ragged | None  # None: masks are drawn by the loader
     masked_labels: Ragged | None
     keys: seeds.U64  # seeds.instance_keys
-    lengths: Ints
-    first_lengths: Ints  # tokens of segment A with [CLS] and [SEP]
+    lengths: Small
+    first_lengths: Small  # tokens of segment A with [CLS] and [SEP]
     pair_labels: npt.NDArray[np.int8] | None  # None: not a pair format
     copies: npt.NDArray[np.uint16]
 
@@ -73,14 +83,14 @@ class Corpus:
         return int(self.copies.max()) + 1 if len(self) else 1
 
 
-def flat_positions(counts: Ints) -> tuple[Ints, Ints]:
+def flat_positions(counts: Ints | Small) -> tuple[Ints, Ints]:
     """For rows of ``counts`` tokens laid end to end: position within the row, and number of the row, of each token.
 
     >>> [a.tolist() for a in flat_positions(np.array([2, 3]))]
     [[0, 1, 0, 1, 2], [0, 0, 1, 1, 1]]
     """
     owner = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
-    begins = np.cumsum(counts) - counts
+    begins = np.cumsum(counts, dtype=np.int64) - counts
     return np.arange(len(owner), dtype=np.int64) - begins[owner], owner
 
 
@@ -121,8 +131,8 @@ def open_corpus(paths: Sequence[str]) -> Corpus:
         masked_positions=_ragged(columns, lists, "masked_positions") if masked else None,
         masked_labels=_ragged(columns, lists, "masked_labels") if masked else None,
         keys=seeds.instance_keys(columns["document"], columns["index"]),
-        lengths=columns["length"].astype(np.int64),
-        first_lengths=columns["first"].astype(np.int64),
+        lengths=columns["length"].astype(np.int32),
+        first_lengths=columns["first"].astype(np.int32),
         pair_labels=columns["pair_label"] if (columns["pair_label"] >= 0).all() else None,
         copies=columns["copy"],
     )
@@ -169,19 +179,19 @@ def _add_batch(
         raise errors.ManifestInvalid(path, what, "name a folder that build-instances wrote") from None
 
 
-def _locate(column: pa.Array, whole: pa.Buffer, path: str) -> tuple[Ints, Ints]:
+def _locate(column: pa.Array, whole: pa.Buffer, path: str) -> tuple[Ints, Small]:
     """First element, counted from the beginning of the file, and number of elements of each row of a list column."""
     offsets = column.offsets.to_numpy().astype(np.int64)
     values = column.values
     width = values.type.bit_width // 8
     buffer = values.buffers()[1]
     if len(values) == 0 or buffer is None:
-        return np.zeros(len(column), np.int64), np.zeros(len(column), np.int64)
+        return np.zeros(len(column), np.int64), np.zeros(len(column), np.int32)
     inside = buffer.address - whole.address
     if not 0 <= inside < whole.size or inside % width:
         raise errors.ManifestInvalid(path, "a compressed shard", "write instance shards uncompressed")
     base = inside // width + values.offset
-    return base + offsets[:-1], np.diff(offsets)
+    return base + offsets[:-1], np.diff(offsets).astype(np.int32)
 
 
 def _ragged(columns: dict[str, npt.NDArray[Any]], lists: dict[str, list[npt.NDArray[Any]]], name: str) -> Ragged:

@@ -15,8 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from corpusforge import seeds
-from corpusforge.trainer.corpus import Corpus, Ints
+from corpusforge.trainer.corpus import Corpus, Ints, Small
 from corpusforge.trainer.settings import Part, Resolved
+
+BYTES_A_PIECE = 32
+"""Held for each piece of a part of training: row, length and shift 12, key 8 (both lie in the Corpus already where
+nothing is cut), the order of one epoch 4 and its sums 8. Pairs: 4 more. Sorting an epoch takes 24 for a moment."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +31,10 @@ class Pieces:
     ``t + shift`` between.
     """
 
-    rows: Ints  # of the Corpus
-    lengths: Ints
-    shifts: Ints
-    first_lengths: Ints  # of segment A, as in Corpus
+    rows: Small  # of the Corpus
+    lengths: Small
+    shifts: Small
+    first_lengths: Small  # of segment A, as in Corpus
     keys: seeds.U64
 
 
@@ -38,16 +42,20 @@ def cut_pieces(corpus: Corpus, length: int) -> Pieces:
     """All instances, those longer than ``length`` cut or truncated."""
     if corpus.pair_labels is not None:
         return _truncated_pairs(corpus, length)
+    if corpus.longest <= length:
+        rows = np.arange(len(corpus), dtype=np.int32)
+        return Pieces(rows, corpus.lengths, np.zeros_like(rows), corpus.lengths, corpus.keys)
     content, room = corpus.lengths - 2, length - 2
     counts = np.maximum(1, -(-content // room))
-    rows = np.repeat(np.arange(len(corpus), dtype=np.int64), counts)
+    rows = np.repeat(np.arange(len(corpus), dtype=np.int32), counts)
     piece = np.arange(len(rows), dtype=np.int64) - np.repeat(np.cumsum(counts) - counts, counts)
     begin = piece * content[rows] // counts[rows]
     end = (piece + 1) * content[rows] // counts[rows]
     keys = corpus.keys[rows]
     is_cut = counts[rows] > 1
     keys[is_cut] = seeds.instance_keys(keys[is_cut], (piece[is_cut] + 1).astype(np.uint64))
-    return Pieces(rows, end - begin + 2, begin, end - begin + 2, keys)
+    lengths = (end - begin + 2).astype(np.int32)
+    return Pieces(rows, lengths, begin.astype(np.int32), lengths, keys)
 
 
 def _truncated_pairs(corpus: Corpus, length: int) -> Pieces:
@@ -55,7 +63,7 @@ def _truncated_pairs(corpus: Corpus, length: int) -> Pieces:
     room = length - 3
     kept_b = np.minimum(b, np.maximum(room - a, room // 2))
     kept_a = np.minimum(a, room - kept_b)
-    rows = np.arange(len(corpus), dtype=np.int64)
+    rows = np.arange(len(corpus), dtype=np.int32)
     return Pieces(rows, kept_a + kept_b + 3, a - kept_a, kept_a + 2, corpus.keys)
 
 
@@ -67,13 +75,13 @@ class Stream:
         self.part, self.seed, self.first_epoch = part, seed, first_epoch
         self._stage = f"order/{number}"
         self._copies = corpus.copy_count
-        copy_of = corpus.copies[self.pieces.rows]
-        self._members = [np.flatnonzero(copy_of == k) for k in range(self._copies)]
-        totals = [int(self.pieces.lengths[m].sum()) for m in self._members]
+        self._copy_of = corpus.copies
+        totals = [int(self.pieces.lengths[self._members(k)].sum()) for k in range(self._copies)]
         self._before = np.concatenate([[0], np.cumsum(totals)])  # tokens before copy k, from the first copy on
-        self._order = functools.lru_cache(maxsize=2)(self._sorted)
+        # One is enough: a step on the seam asks for the old epoch first, and the next step for the new one only.
+        self._order = functools.lru_cache(maxsize=1)(self._sorted)
 
-    def step(self, step: int) -> list[tuple[int, Ints]]:
+    def step(self, step: int) -> list[tuple[int, Small]]:
         """What step ``step`` of the run reads: for each epoch it touches, numbers of pieces in order."""
         begin = self._base(self.first_epoch) + (step - self.part.start) * self.part.batch_tokens
         end = begin + self.part.batch_tokens
@@ -111,9 +119,13 @@ class Stream:
         rounds, rest = divmod(token, int(self._before[-1]))
         return int(rounds * self._copies + np.searchsorted(self._before, rest, side="right") - 1)
 
-    def _sorted(self, epoch: int) -> tuple[Ints, Ints]:
+    def _members(self, copy: int) -> Small:
+        """Numbers of the pieces of a copy, ascending."""
+        return np.flatnonzero(self._copy_of[self.pieces.rows] == copy).astype(np.int32)
+
+    def _sorted(self, epoch: int) -> tuple[Small, Ints]:
         """The permutation of an epoch, and the token of the epoch at which each of its pieces begins."""
-        members = self._members[epoch % self._copies]
+        members = self._members(epoch % self._copies)
         words = seeds.words(self.seed, self._stage, self.pieces.keys[members], epoch)
         # Ties (equal keys only: 2^-64) fall to the piece's own number.
         order = members[np.argsort(words, kind="stable")]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import weakref
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,11 +17,15 @@ import torch
 from made_up_instances import Data
 
 from corpusforge import errors, shards
+from corpusforge.evaluate import mlm
 from corpusforge.evaluate.mlm import token_counts, unigram_loss
 from corpusforge.evaluate.run import evaluate
+from corpusforge.trainer.batches import Batch
 from corpusforge.trainer.corpus import open_corpus
 from corpusforge.trainer.export import load_model
+from corpusforge.trainer.heldout import frozen_batches
 from corpusforge.trainer.loop import pretrain
+from corpusforge.trainer.model import Architecture, Encoder
 from corpusforge.trainer.prepare import load_specials
 from corpusforge.trainer.settings import Settings as TrainSettings
 
@@ -85,7 +91,29 @@ def test_a_large_corpus_is_sampled(make_data: MakeData) -> None:
 def test_unigram_loss_of_uniform_counts_is_the_log_of_the_words(make_data: MakeData) -> None:
     specials = load_specials(make_data().vocabulary)
     words = specials.words().astype(np.int64)
-    assert unigram_loss(np.zeros(192, np.int64), words, specials) == pytest.approx(np.log(len(words)))
+    asked = np.bincount(words, minlength=192)
+    assert unigram_loss(np.zeros(192, np.int64), asked, specials) == pytest.approx(np.log(len(words)))
+
+
+def test_held_out_batches_are_not_all_held(make_data: MakeData, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = make_data()
+    specials = load_specials(data.vocabulary)
+    shape = Architecture("bert", 1, 64, 1, 64, specials.size, 512, 2, 1e-12, 0.0, specials.pad, False)
+    seen: list[weakref.ref[Batch]] = []
+    most = 0
+
+    def watched(*arguments: Any, **more: Any) -> Iterator[Batch]:
+        nonlocal most
+        for batch in frozen_batches(*arguments, **more):
+            seen.append(weakref.ref(batch))
+            yield batch
+            most = max(most, sum(reference() is not None for reference in seen))
+
+    monkeypatch.setattr(mlm, "frozen_batches", watched)
+    heldout = open_corpus(paths(data, "heldout"))
+    mlm.heldout_loss(Encoder(shape), heldout, None, specials, batch_tokens=8, device=torch.device("cpu"))
+    assert len(seen) > 5
+    assert most <= 4
 
 
 def test_what_cannot_be_evaluated_is_said(make_data: MakeData, tmp_path: Path) -> None:

@@ -11,7 +11,17 @@ import pytest
 from made_up_instances import VOCABULARY, Data, write_table
 
 from corpusforge import errors, schemas, shards
-from corpusforge.trainer.corpus import flat_positions, open_corpus, open_table
+from corpusforge.trainer.corpus import (
+    BYTES_AN_INSTANCE,
+    BYTES_OF_MASKS,
+    Corpus,
+    Ragged,
+    flat_positions,
+    open_corpus,
+    open_table,
+)
+from corpusforge.trainer.order import BYTES_A_PIECE, Pieces, Stream, streams
+from corpusforge.trainer.settings import Settings, resolve
 
 pytest_plugins = ["made_up_data"]
 MakeData = Callable[..., Data]
@@ -35,6 +45,40 @@ def test_an_empty_shard_between_others(make_data: MakeData, tmp_path: Path) -> N
     assert np.array_equal(whole.ids.take(rows, within, owner), holed.ids.take(rows, within, owner))
     with pytest.raises(errors.TrainingStopped):
         open_corpus(empty)
+
+
+@pytest.mark.parametrize("kind", ["dynamic", "stored", "pairs"])
+def test_what_is_held_for_each_instance(make_data: MakeData, kind: str) -> None:
+    data = make_data(count=500, longest=48, pairs=kind == "pairs", copies=2 if kind == "stored" else 0)
+    corpus = open_corpus(paths(data))
+    stated = corpus_bytes = BYTES_AN_INSTANCE + (BYTES_OF_MASKS if kind == "stored" else 0)
+    assert stated - 4 <= bytes_held(corpus) / len(corpus) <= stated
+    settings = Settings(preset="bert-tiny", steps=20, batch_tokens=500, short_length=24, short_share=0.5)
+    made = streams(corpus, resolve(settings, corpus.longest), 0)
+    for stream in made:
+        stream.step(stream.part.start)
+        stated += (BYTES_A_PIECE + 4 * (kind == "pairs")) * len(stream.pieces.rows) / len(corpus)
+    everything = bytes_held(corpus, *made, *(stream._order(stream.first_epoch) for stream in made))
+    assert corpus_bytes < everything / len(corpus) <= stated
+
+
+def bytes_held(*owners: object) -> int:
+    """Bytes of all arrays below some objects, each once; files stay on the disk."""
+    arrays: dict[int, int] = {}
+
+    def visit(value: object) -> None:
+        if isinstance(value, np.ndarray):
+            arrays[value.ctypes.data] = value.nbytes
+        elif isinstance(value, tuple | list):
+            for member in value:
+                visit(member)
+        elif isinstance(value, Corpus | Ragged | Pieces | Stream):
+            for name, member in vars(value).items():
+                if name != "files":
+                    visit(member)
+
+    visit(owners)
+    return sum(arrays.values())
 
 
 def test_unreadable_shards(make_data: MakeData, tmp_path: Path) -> None:

@@ -23,8 +23,8 @@ def corpus_of(lengths: list[int], firsts: list[int] | None = None, copies: list[
         masked_positions=None,
         masked_labels=None,
         keys=np.arange(1, n + 1, dtype=np.uint64) * np.uint64(7919),
-        lengths=np.array(lengths, np.int64),
-        first_lengths=np.array(firsts or lengths, np.int64),
+        lengths=np.array(lengths, np.int32),
+        first_lengths=np.array(firsts or lengths, np.int32),
         pair_labels=np.zeros(n, np.int8) if firsts else None,
         copies=np.array(copies or [0] * n, np.uint16),
     )
