@@ -116,7 +116,7 @@ def run_ours(source: Path, output: Path) -> Run:
     pa.set_cpu_count(1)
     from corpusforge.dedupe.spans import find_losers
     from corpusforge.units import ShardUnit
-    from corpusforge.work.dedupe import CutWork, HashWork, blocks, span_path, write_cuts
+    from corpusforge.work.dedupe import CutWork, HashWork, blocks, cuts_folder, span_path, write_cuts
 
     folder = str(output / "hashes")
     paths = sorted((source / "documents").glob("*.parquet"))
@@ -134,9 +134,9 @@ def run_ours(source: Path, output: Path) -> Run:
         for number, losers in find_losers(found):
             by_unit.setdefault(number, []).append(losers)
     for number, packed in by_unit.items():
-        write_cuts(folder, number, 0, packed)
+        write_cuts(cuts_folder(folder, 1), number, 0, packed)
     clock.append(time.perf_counter())
-    results = [CutWork(str(output), folder)(unit, lambda _: None) for unit in units]
+    results = [CutWork(str(output), folder, cuts_folder(folder, 1))(unit, lambda _: None) for unit in units]
     clock.append(time.perf_counter())
     names = ("hash", "find", "cut")
     return Run(

@@ -1,12 +1,13 @@
 """The stage `dedupe` as graphs: hash, compare in rounds, cut.
 
     document shards -> HashWork -> hashes of spans, in a folder of their own
-    hashes -> (partition, packed block) -> GroupByKey -> find_losers -> (unit, packed rows) -> GroupByKey -> cuts/
+    hashes -> (partition, packed block) -> GroupByKey -> find_losers -> (unit, packed rows) -> GroupByKey -> cuts-N/
     document shards + cuts -> CutWork -> documents/, repeats/
 
 Text is read twice and never shuffled; what travels are 24 bytes a span. Beam's local runner holds what it shuffles and
-never spills, so the comparison runs in rounds over ranges of the hash, as many as the memory budget asks for. A round
-that is done is marked; a stage killed anywhere goes on behind its last shard or round.
+never spills, so the comparison runs in rounds over ranges of the hash, as many as the memory budget asks for; on other
+runners nothing is held in this process and one round does. A round that is done is marked, in a folder for that number
+of rounds; a stage killed anywhere goes on behind its last shard or round.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from corpusforge.dedupe.spans import find_losers
 from corpusforge.progress import Progress
 from corpusforge.sections import Dedupe
 from corpusforge.units import ShardUnit, UnitResult
-from corpusforge.work.dedupe import CutWork, HashWork, blocks, plan_rounds, span_path, write_cuts
+from corpusforge.work import places
+from corpusforge.work.dedupe import CutWork, HashWork, blocks, cuts_folder, plan_rounds, span_path, write_cuts
 
 PARTITIONS = 64
 """Ranges of the hash sorted one by one: bounds the memory of a sort, and how many workers can share a round."""
@@ -46,31 +48,39 @@ def run(
     sizes = [unit.bytes for unit in units]
     hashing = HashWork(scratch, settings.span_sentences, settings.fold_numbers)
     hashed = run_map(engine, hashing, units, sizes, label="hash", folder=scratch, progress=progress)
-    spans = sum(result.statistics.get("spans", 0) for result in hashed)
-    rounds = plan_rounds(spans, settings.memory_megabytes << 20, PARTITIONS)
-    compare(engine, units, scratch, rounds, progress)
-    cutting = CutWork(
-        output, scratch, settings.span_sentences, settings.min_sentences, settings.min_words, SHARD_BYTES, audit_only
-    )
+    rounds = 1  # what other runners shuffle is theirs to hold or spill
+    if engine.is_local:
+        spans = sum(result.statistics.get("spans", 0) for result in hashed)
+        rounds = plan_rounds(spans, settings.memory_megabytes << 20, PARTITIONS)
+    cuts = compare(engine, units, scratch, rounds, progress)
+    floors = (settings.min_sentences, settings.min_words)
+    cutting = CutWork(output, scratch, cuts, rounds, settings.span_sentences, *floors, SHARD_BYTES, audit_only)
     results = run_map(engine, cutting, units, sizes, label="cut", folder=output, progress=progress)
+    places.forget()
+    for number in range(rounds):  # first, so that cuts half removed are never taken for whole
+        shards.remove(_mark(cuts, number))
     shards.remove(scratch)
     return results
 
 
-def compare(engine: Engine, units: Sequence[ShardUnit], scratch: str, rounds: int, progress: Progress) -> None:
-    """Find the spans that go, round by round, and write them under ``scratch/cuts``."""
+def compare(engine: Engine, units: Sequence[ShardUnit], scratch: str, rounds: int, progress: Progress) -> str:
+    """Find the spans that go, round by round; returns the folder they are written to."""
+    cuts = cuts_folder(scratch, rounds)
     progress.start("compare", rounds, "rounds")
     try:
         for number in range(rounds):
-            done = shards.join(scratch, f"cuts/round-{number}-of-{rounds}.json")
-            if not shards.exists(done):
-                if number == 0:
-                    shards.remove(shards.join(scratch, "cuts"))  # of another number of rounds
+            if not shards.exists(_mark(cuts, number)):
                 _compare_round(engine, units, scratch, number, rounds)
-                shards.write_json(done, {"round": number, "rounds": rounds})
+                shards.write_json(_mark(cuts, number), {"round": number, "rounds": rounds})
             progress.advance(1)
     finally:
         progress.finish()
+    return cuts
+
+
+def _mark(cuts: str, number: int) -> str:
+    """The file that says that a round is through."""
+    return shards.join(cuts, f"round-{number}.json")
 
 
 def _compare_round(engine: Engine, units: Sequence[ShardUnit], scratch: str, number: int, rounds: int) -> None:
@@ -83,7 +93,7 @@ def _compare_round(engine: Engine, units: Sequence[ShardUnit], scratch: str, num
             | "ByHash" >> beam.GroupByKey()
             | "FindLosers" >> beam.ParDo(FindLosers())
             | "ByUnit" >> beam.GroupByKey()
-            | "WriteCuts" >> beam.ParDo(_WriteCuts(scratch, number))
+            | "WriteCuts" >> beam.ParDo(_WriteCuts(cuts_folder(scratch, rounds), number))
         )
 
     engine.run(build)
@@ -108,11 +118,11 @@ class FindLosers(beam.DoFn):  # type: ignore[misc, name-defined]
 
 
 class _WriteCuts(beam.DoFn):  # type: ignore[misc, name-defined]
-    """(unit, packed rows of all partitions) -> a file under ``cuts/``."""
+    """(unit, packed rows of all partitions) -> a file in the folder of cuts."""
 
-    def __init__(self, scratch: str, number: int) -> None:
-        self.scratch, self.number = scratch, number
+    def __init__(self, cuts: str, number: int) -> None:
+        self.cuts, self.number = cuts, number
 
     def process(self, group: tuple[int, Iterable[bytes]]) -> None:
         with as_itself():
-            write_cuts(self.scratch, group[0], self.number, group[1])
+            write_cuts(self.cuts, group[0], self.number, group[1])

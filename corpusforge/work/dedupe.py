@@ -1,12 +1,12 @@
 """The dedupe stage, unit by unit: hash a document shard, block its hashes, cut what repeats.
 
-Comes in: document shards (a unit is one shard). Goes out: ``spans/`` (hashes, in a folder of their own), ``cuts/``
+Comes in: document shards (a unit is one shard). Goes out: ``spans/`` (hashes, in a folder of their own), ``cuts-N/``
 (which sentences lose, from all units together), then ``documents/`` and ``repeats/``.
 
     HashWork(unit)              document shard -> spans/part-UUUUU-00000.arrow
     blocks(span_path, ...)      -> (partition, block of hashes) for the shuffle
     find_losers(blocks)         (dedupe.spans) -> (unit, losing spans)
-    write_cuts(folder, ...)     -> cuts/part-UUUUU-RRRRR.arrow, one a round
+    write_cuts(folder, ...)     -> cuts-N/part-UUUUU-RRRRR.arrow, one a round of N
     CutWork(unit)               document shard + spans + cuts -> documents/, repeats/
 
 Decision: what is shuffled are 24 bytes a span (hash, document key, place). Partitions and rounds are ranges of the
@@ -16,8 +16,9 @@ hash, so equal hashes meet whatever their numbers are, and memory is bounded by 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from corpusforge.dedupe.spans import SPANS
 from corpusforge.seeds import U64
 from corpusforge.text import I64, text_bytes
 from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
+from corpusforge.work.places import locate
 
 CUTS = pa.schema([pa.field("loser", pa.uint64(), nullable=False), pa.field("survivor", pa.uint64(), nullable=False)])
 """Places (dedupe.spans.place) of losing spans of a unit and of their survivors."""
@@ -124,34 +126,44 @@ def peak_bytes(spans_total: int, rounds: int, partitions: int) -> int:
     return int(spans_total / rounds * a_span)
 
 
+def cuts_folder(folder: str, rounds: int) -> str:
+    """Where the cuts of a comparison in so many rounds go: cuts of another number of rounds are not mixed with them."""
+    return shards.join(folder, f"cuts-{rounds}")
+
+
 def write_cuts(folder: str, unit: int, round: int, losers: Iterable[bytes]) -> None:
-    """Write what `find_losers` found for one unit in one round, ascending, under ``cuts/``."""
+    """Write what `find_losers` found for one unit in one round, ascending. ``folder``: `cuts_folder`."""
     losing, surviving = span_tables.unpack_losers(losers)
-    name = f"cuts/part-{unit:05d}-{round:05d}.arrow"
-    writer = shards.ShardWriter(folder, name, CUTS, "arrow")
+    writer = shards.ShardWriter(folder, _cuts_name(unit, round), CUTS, "arrow")
     writer.write(pa.record_batch([pa.array(losing), pa.array(surviving)], schema=CUTS))
     writer.finish()
 
 
-def read_cuts(folder: str, unit: int) -> tuple[U64, U64]:
+def read_cuts(folder: str, unit: int, rounds: int) -> tuple[U64, U64]:
     """Losing places of a unit, ascending, and their survivors, from all rounds; none where nothing was written."""
-    cuts_folder = shards.join(folder, "cuts")
-    names = [n for n in shards.list_names(cuts_folder, ".arrow") if n.startswith(f"part-{unit:05d}-")]
-    batches = [batch for name in names for batch in shards.read_shard(shards.join(cuts_folder, name))]
+    paths = [shards.join(folder, _cuts_name(unit, round)) for round in range(rounds)]
+    batches = [batch for path in paths if shards.exists(path) for batch in shards.read_shard(path)]
     return span_tables.unpack_losers(
         span_tables.pack_losers(batch.column(0).to_numpy(), batch.column(1).to_numpy()) for batch in batches
     )
+
+
+def _cuts_name(unit: int, round: int) -> str:
+    return f"part-{unit:05d}-{round:05d}.arrow"
 
 
 @dataclasses.dataclass(frozen=True)
 class CutWork:
     """Writes what stays of a document shard. ``output``: the stage's folder; ``folder``: that of `HashWork`.
 
+    ``cuts``: `cuts_folder` of a comparison in ``rounds`` rounds that is through.
     ``audit_only``: a dry run, writes ``repeats/`` with the same tallies and statistics and no documents.
     """
 
     output: str
     folder: str
+    cuts: str
+    rounds: int = 1
     span_sentences: int = 3
     min_sentences: int = 3
     min_words: int = 0
@@ -169,8 +181,8 @@ class CutWork:
                 return output.result(resumed=True)
             advance(_share(unit, output.position))
             hashed = _load_spans(self.folder, unit.number)
-            cuts, repeated = self._cuts(unit.number)
             position = output.position
+            cuts, repeated = self._cuts(unit.number, _sentence_range(hashed, 0, position)[1])
             for documents in _slices(unit.path, skip=position):
                 rows = hashed.slice(position, documents.num_rows)
                 first, last = _sentence_range(hashed, position, documents.num_rows)
@@ -197,12 +209,14 @@ class CutWork:
                 advance(_share(unit, documents.num_rows))
             return output.finish()
 
-    def _cuts(self, unit: int) -> tuple[Cuts, I64]:
-        """The sentences of a unit to cut, and the rows of its losing spans."""
-        losers, survivors = read_cuts(self.folder, unit)
+    def _cuts(self, unit: int, first: int) -> tuple[Cuts, I64]:
+        """The sentences of a unit to cut from row ``first`` on, and the rows of all its losing spans."""
+        losers, survivors = read_cuts(self.cuts, unit, self.rounds)
         rows = span_tables.row_of(losers)
         cut_rows, places = cut_sentences(rows, survivors, self.span_sentences)
-        return Cuts(cut_rows, places, *_locate(self.folder, places)), rows
+        behind = int(np.searchsorted(cut_rows, first))  # what is written already need not be located again
+        cut_rows, places = cut_rows[behind:], places[behind:]
+        return Cuts(cut_rows, places, *locate(places, functools.partial(span_path, self.folder))), rows
 
 
 def _slices(path: str, skip: int = 0) -> Iterator[pa.RecordBatch]:
@@ -240,9 +254,9 @@ def _slots(hashes: U64, slots: int) -> U64:
     return (hashes >> np.uint64(32)) * np.uint64(slots) >> np.uint64(32)
 
 
-def _load_spans(folder: str, unit: int, columns: Sequence[str] = tuple(SPANS.names)) -> pa.RecordBatch:
-    """Columns of a unit's hashes as one batch."""
-    table = pa.Table.from_batches(shards.read_shard(span_path(folder, unit)), SPANS).select(columns)
+def _load_spans(folder: str, unit: int) -> pa.RecordBatch:
+    """A unit's hashes as one batch."""
+    table = pa.Table.from_batches(shards.read_shard(span_path(folder, unit)), SPANS)
     arrays = [pa.concat_arrays(c.chunks) if c.num_chunks else pa.array([], c.type) for c in table.columns]
     return pa.RecordBatch.from_arrays(arrays, schema=table.schema)
 
@@ -257,22 +271,3 @@ def _sentence_range(hashed: pa.RecordBatch, row: int, rows: int) -> tuple[int, i
 def _cuts_between(cuts: Cuts, first: int, last: int) -> Cuts:
     a, b = np.searchsorted(cuts.rows, [first, last]).tolist()
     return Cuts(cuts.rows[a:b] - first, cuts.places[a:b], cuts.documents[a:b], cuts.starts[a:b])
-
-
-def _locate(folder: str, places: U64) -> tuple[pa.StringArray, I64]:
-    """The document id and the byte offset of the sentence at each place, from the hashes of the units they are in."""
-    units = span_tables.unit_of(places)
-    order = np.argsort(units, kind="stable")
-    bounds = [*np.unique(units[order], return_index=True)[1].tolist(), len(units)]
-    names: list[pa.Array] = [pa.array([], pa.string())]
-    starts = np.zeros(len(places), np.int64)
-    for a, b in itertools.pairwise(bounds):
-        chosen = order[a:b]
-        hashed = _load_spans(folder, int(units[chosen[0]]), ("document", "starts"))
-        values, offsets = span_tables.column_spans(hashed.column("starts"))
-        rows = span_tables.row_of(places[chosen])
-        starts[chosen] = values[rows]
-        names.append(hashed.column("document").take(pa.array(np.searchsorted(offsets, rows, "right") - 1)))
-    inverse = np.empty(len(order), np.int64)
-    inverse[order] = np.arange(len(order))
-    return pa.concat_arrays(names).take(pa.array(inverse)), starts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -91,6 +92,80 @@ def test_dedupe_goes_on_after_a_crash_between_rounds(
     monkeypatch.setattr(dedupe, "plan_rounds", lambda *_: rounds)
     dedupe.run(Engine(1), Settings(), units, str(tmp_path / "out"), Silent())
     assert done[3:] == ([(2, 3)] if rounds == 3 else [(0, 2), (1, 2)])
+    for table in ("documents", "repeats"):
+        assert content(tmp_path / "out", table) == content(straight, table)
+
+
+class Killed(BaseException):
+    pass
+
+
+def test_dedupe_killed_while_it_removes_cuts(tmp_path: Path, straight: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three rounds done; then a run in two, killed wherever it removes cuts; then again in three."""
+    units, out, remove = write_units(tmp_path, ROWS, [30]), str(tmp_path / "out"), shards.remove
+
+    def run(rounds: int) -> None:
+        monkeypatch.setattr(dedupe, "plan_rounds", lambda *_: rounds)
+        with contextlib.suppress(Killed):
+            dedupe.run(Engine(1), Settings(), units, out, Silent())
+
+    def killed(*_: object, **__: object) -> None:
+        raise Killed
+
+    def half(path: str) -> None:
+        if Path(path).name.startswith("cuts"):
+            for part in Path(path).glob("*.arrow"):
+                part.unlink()
+            raise Killed
+        remove(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(dedupe, "CutWork", killed)
+        run(3)
+    with monkeypatch.context() as patched:
+        patched.setattr(shards, "remove", half)
+        run(2)
+    run(3)
+    for table in ("documents", "repeats"):
+        assert content(tmp_path / "out", table) == content(straight, table)
+
+
+def test_dedupe_killed_while_it_removes_its_scratch(
+    tmp_path: Path, straight: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cuts half removed are never taken for whole, even where output was lost since."""
+    units, out, remove = write_units(tmp_path, ROWS, [30]), tmp_path / "out", shards.remove
+
+    def half(path: str) -> None:
+        if Path(path).name == dedupe.SCRATCH:
+            for part in Path(path).glob("cuts*/*.arrow"):
+                part.unlink()
+            raise Killed
+        remove(path)
+
+    with monkeypatch.context() as patched, contextlib.suppress(Killed):
+        patched.setattr(shards, "remove", half)
+        dedupe.run(Engine(1), Settings(), units, str(out), Silent())
+    for part in (out / "documents").glob("*.parquet"):
+        part.unlink()
+    dedupe.run(Engine(1), Settings(), units, str(out), Silent())
+    for table in ("documents", "repeats"):
+        assert content(out, table) == content(straight, table)
+
+
+class Elsewhere(Engine):
+    """A runner that is not this machine's, played by the local one."""
+
+    is_local = False  # type: ignore[assignment]
+
+
+def test_other_runners_compare_in_one_round(tmp_path: Path, straight: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    whole = dedupe._compare_round
+    monkeypatch.setattr(dedupe, "plan_rounds", lambda *_: 5)
+    monkeypatch.setattr(dedupe, "_compare_round", lambda *given: (seen.append(given[3:]), whole(*given)))
+    dedupe.run(Elsewhere(1), Settings(), write_units(tmp_path, ROWS, [30]), str(tmp_path / "out"), Silent())
+    assert seen == [(0, 1)]
     for table in ("documents", "repeats"):
         assert content(tmp_path / "out", table) == content(straight, table)
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from corpusforge import schemas, shards
 from corpusforge.dedupe.spans import find_losers
 from corpusforge.units import ShardUnit
-from corpusforge.work.dedupe import CutWork, HashWork, blocks, span_path, write_cuts
+from corpusforge.work.dedupe import CutWork, HashWork, blocks, cuts_folder, span_path, write_cuts
 
 
 def documents_batch(rows: Sequence[tuple[str, str]]) -> pa.RecordBatch:
@@ -60,8 +60,8 @@ def dedupe_units(
             for number, losers in find_losers(found):
                 by_unit.setdefault(number, []).append(losers)
         for number, packed in by_unit.items():
-            write_cuts(folder, number, round, packed)
-    work = CutWork(str(output), folder, span_sentences, **cut)
+            write_cuts(cuts_folder(folder, rounds), number, round, packed)
+    work = CutWork(str(output), folder, cuts_folder(folder, rounds), rounds, span_sentences, **cut)
     results = [work(unit, lambda _: None) for unit in units]
     tallies: shards.Tallies = {}
     statistics: dict[str, Any] = {}

@@ -15,7 +15,7 @@ from corpusforge import schemas, shards
 from corpusforge.dedupe.cut import Cut
 from corpusforge.seeds import document_keys
 from corpusforge.work import dedupe
-from corpusforge.work.dedupe import CutWork, HashWork, blocks, span_path
+from corpusforge.work.dedupe import CutWork, HashWork, blocks, cuts_folder, span_path
 
 PAGE = "The quick fox ran. It met a dog. They spoke at length. Then it left. Nobody saw it again.\n"
 
@@ -185,14 +185,17 @@ def test_killed_and_resumed_equals_straight_through(tmp_path: Path, monkeypatch:
         break
     assert calls > 10
     assert _files(tmp_path / "killed") == _files(tmp_path / "straight")
-    work = CutWork(str(tmp_path / "killed"), str(tmp_path / "killed/hashes"), shard_bytes=700)
+    hashes = str(tmp_path / "killed/hashes")
+    work = CutWork(str(tmp_path / "killed"), hashes, cuts_folder(hashes, 1), shard_bytes=700)
     assert work(units[0], lambda _: None).resumed
 
 
 def test_a_dry_run_counts_the_same_and_writes_no_documents(tmp_path: Path) -> None:
     units = write_units(tmp_path / "in", [[("a", PAGE), ("b", PAGE)]])
     _, repeats, tallies, statistics = dedupe_units(units, tmp_path / "out")
-    dry = CutWork(str(tmp_path / "dry"), str(tmp_path / "out/hashes"), audit_only=True)(units[0], lambda _: None)
+    hashes = str(tmp_path / "out/hashes")
+    work = CutWork(str(tmp_path / "dry"), hashes, cuts_folder(hashes, 1), audit_only=True)
+    dry = work(units[0], lambda _: None)
     assert (dry.tallies, dry.statistics) == (tallies, statistics)
     assert read_table(tmp_path / "dry", "repeats") == repeats
     assert not (tmp_path / "dry/documents").exists()
