@@ -17,8 +17,9 @@ from corpusforge.documents.plan import plan_units, unit_size
 Write = Callable[[str, bytes], Path]
 
 
-def _sources(*paths: object, format: str = "text") -> list[str]:
-    return [p.source for u in plan_units([str(p) for p in paths], format=format) for p in u.pieces]
+def _sources(*paths: object, format: str = "text", leave_out: object = "") -> list[str]:
+    units = plan_units([str(p) for p in paths], format=format, leave_out=str(leave_out))
+    return [p.source for u in units for p in u.pieces]
 
 
 def test_sources_are_relative_to_what_was_named(write: Write, tmp_path: Path) -> None:
@@ -47,6 +48,82 @@ def test_a_file_named_twice_is_read_once_and_names_that_collide_are_told_apart(w
     assert _sources(tmp_path / "p", tmp_path / "p/x") == ["x/a.txt"]
     assert _sources(tmp_path / "p", tmp_path / "q") == ["b.txt", "p/x/a.txt", "q/x/a.txt"]
     assert _sources(tmp_path / "p/x/a.txt", tmp_path / "q/x/a.txt") == ["p/x/a.txt", "q/x/a.txt"]
+
+
+def test_an_output_inside_the_input_is_left_out(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("in/a.txt", "in/out/b.txt", "in/out/x/c.txt", "in/output/d.txt"):
+        write(name, b"text")
+    root, left = tmp_path / "in", ["a.txt", "output/d.txt"]
+    (tmp_path / "link").symlink_to(root)
+    for out in (root / "out", f"{root}/out/", tmp_path / "link/out", f"file://{root}/out", "in/out"):
+        monkeypatch.chdir(tmp_path)
+        for named in (root, f"{root}/**/*.txt", f"{root}/*", f"{root}/**", tmp_path / "link", f"file://{root}"):
+            assert _sources(named, leave_out=out) == left, (named, out)
+        with pytest.raises(errors.InputMissing):
+            _sources(root / "out/x/c.txt", leave_out=out)
+    assert _sources(root, leave_out="gs://bucket/in") == ["a.txt", "out/b.txt", "out/x/c.txt", "output/d.txt"]
+
+
+def test_a_url_inside_the_input_is_left_out() -> None:
+    import fsspec
+
+    for name in ("a.txt", "out/b.txt", "output/c.txt"):
+        fsspec.filesystem("memory").pipe_file(f"/left-out/{name}", b"text")
+    assert _sources("memory://left-out", leave_out="memory://left-out/out/") == ["a.txt", "output/c.txt"]
+
+
+MANIFEST = json.dumps({"stage": "clean", "digest": "0", "shards": {}}).encode()
+
+
+def test_of_a_stage_only_its_documents_are_read(write: Write, tmp_path: Path) -> None:
+    for name in ("documents/a.parquet", "documents/b.json", "rejects/a.parquet", "entries/a.json", "run.json"):
+        write(f"in/stage/{name}", b"text")
+        write(f"in/other/{name}", b"text")
+    write("in/stage/manifest.json", MANIFEST)
+    write("in/other/manifest.json", b'["not ours"]')
+    write("in/c.txt", b"text")
+    stage, root = tmp_path / "in/stage", tmp_path / "in"
+    other = ["documents/a.parquet", "documents/b.json", "entries/a.json", "manifest.json", "rejects/a.parquet"]
+    for named in (stage, f"{stage}/*", f"{stage}/**", f"file://{stage}"):
+        assert _sources(named) == ["documents/a.parquet"]
+    for named in (root, f"{root}/*", f"{root}/**/*", f"file://{root}"):
+        assert _sources(named) == [
+            "c.txt",
+            *(f"other/{name}" for name in [*other, "run.json"]),
+            "stage/documents/a.parquet",
+        ]
+    assert _sources(stage / "rejects") == _sources(f"{stage}/rejects/*") == ["a.parquet"]  # named as such
+
+
+def test_links_to_folders_are_followed_and_circles_end(write: Write, tmp_path: Path) -> None:
+    for name in ("in/z/a.txt", "in/z/y/b.txt", "elsewhere/c.txt", "elsewhere/.d.txt"):
+        write(name, b"text")
+    root = tmp_path / "in"
+    (root / "a").symlink_to(root / "z")  # the same files by another name
+    (root / "z/up").symlink_to(root)
+    (root / "z/y/gone").symlink_to(tmp_path / "gone")
+    (root / "link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere/back").symlink_to(root / "z")
+    for named in (root, f"{root}/**/*.txt", f"{root}/**"):
+        assert _sources(named) == ["link/c.txt", "z/a.txt", "z/y/b.txt"]
+    assert _sources(root / "link", leave_out=root) == ["c.txt"]
+
+
+@pytest.mark.parametrize("pattern", ["", "/*", "/**/*.txt"])
+def test_a_folder_below_that_may_not_be_read(
+    pattern: str, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = write("in/x/closed/a.txt", b"text").parent
+    write("in/x/b.txt", b"text")
+    closed.chmod(0)
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != closed and access(path, mode))  # root may
+    try:
+        with pytest.raises(errors.InputUnreadable, match="closed: the folder may not be read"):
+            _sources(f"{tmp_path}/in{pattern}")
+        assert _sources(f"{tmp_path}/in{pattern}", leave_out=closed) == ["x/b.txt"]
+    finally:
+        closed.chmod(0o700)
 
 
 @pytest.mark.parametrize(
