@@ -117,6 +117,8 @@ class Run:
         self._publish()  # for a run that was killed between its last checkpoint and this
         if self.heldout is None:
             self.heldout = self._measure()
+        if self.flag:  # too late for this run, which is whole, but not for what would come behind it
+            self._leave()
         seconds, tokens = time.perf_counter() - began, self.tokens - first_tokens
         return self._facts(seconds, tokens / seconds if tokens else self.last.get("tokens_per_second"))
 

@@ -21,7 +21,7 @@ class Interrupted(SystemExit):
         self.step, self.checkpoint = step, checkpoint
 
     def __str__(self) -> str:
-        return f"stopped behind step {self.step}; {self.checkpoint} is complete, --resume goes on from it"
+        return f"stopped behind step {self.step}; {self.checkpoint} is complete, the same command goes on from it"
 
 
 class StopFlag:

@@ -20,7 +20,7 @@ from made_up_instances import Data, write_vocabulary
 from safetensors.torch import load_file
 
 from corpusforge import errors, shards
-from corpusforge.trainer import checkpoint, log
+from corpusforge.trainer import checkpoint, log, loop
 from corpusforge.trainer.export import load_model
 from corpusforge.trainer.loop import pretrain
 from corpusforge.trainer.plan import plan
@@ -141,6 +141,30 @@ def test_a_killed_process_leaves_a_valid_checkpoint(make_data: MakeData, small_r
     assert checkpoint.what_is_wrong(newest) is None
     assert load_model(output / "model").shape.layers == 2
     assert not list(output.rglob(".unfinished*"))
+
+
+@pytest.mark.parametrize("at", ["measure", "publish"])
+def test_a_signal_behind_the_last_step_is_not_lost(
+    make_data: MakeData, small_run: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    """Else `corpusforge run` would go on to the next stage as if nobody had asked it to stop."""
+    data, calls = make_data(), []
+    straight = train(data, tmp_path / "straight", small_run)
+    place: Any = loop if at == "measure" else checkpoint
+    really = getattr(place, at)
+
+    def asked(*arguments: Any) -> Any:
+        calls.append(at)
+        if len(calls) == (2 if at == "measure" else 1):  # measured behind steps 5 and 10, published behind 10
+            os.kill(os.getpid(), signal.SIGTERM)
+        return really(*arguments)
+
+    with monkeypatch.context() as patch, pytest.raises(SystemExit) as stopped:
+        patch.setattr(place, at, asked)
+        train(data, tmp_path / "out", small_run)
+    assert stopped.value.code == 143
+    assert checkpoint.all_folders(tmp_path / "out")[0].name == "step-000010"
+    assert steady(train(data, tmp_path / "out", small_run, resume=True)) == steady(straight)
 
 
 def test_a_broken_checkpoint_is_skipped(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
