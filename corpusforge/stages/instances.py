@@ -110,8 +110,8 @@ def build_instances(made: Recipe, upstream: str, vocab_folder: str, output: str,
             for name, data in vocab.save_files().items():
                 shards.write_bytes(shards.join(output, f"vocab/{name}"), data)
             beam_instances.run(engine, made.instances, made.seed, vocab, units, output, execution.progress)
-        stage.check_units(output, len(units), output)
-        result = stage.manifest_of(output, "build-instances", digest, section, above)
+        stage.check_units(output, len(units))
+        result = stage.manifest_of(output, "build-instances", digest, section, above, units=len(units))
         result = dataclasses.replace(result, statistics=_judged(made, vocab, result, output))
         _write_dataset_files(made, result, output)
         result.save(output)

@@ -53,10 +53,10 @@ def manifest_of(
     upstream: Mapping[str, str],
     *,
     statistics: Mapping[str, Any] | None = None,
-    prefix: str = "",
+    units: int | None = None,
 ) -> Manifest:
-    """Gather a stage's entries (below ``folder/prefix``) into a manifest; it is not saved yet."""
-    found, tallies, counted = shards.gather(shards.load_entries(shards.join(folder, prefix) if prefix else folder))
+    """Gather the entries of a stage's first ``units`` units (None: all) into a manifest; it is not saved yet."""
+    found, tallies, counted = shards.gather(shards.load_entries(folder, units))
     return Manifest(
         stage=stage,
         digest=digest,
@@ -72,13 +72,13 @@ def manifest_of(
     )
 
 
-def check_units(folder: str, units: int, where: str) -> None:
+def check_units(folder: str, units: int) -> None:
     """Raise `errors.ManifestInvalid` unless every unit has its last entry (a runner that lost work shows here)."""
-    complete = {e.unit for e in shards.load_entries(folder) if e.last}
+    complete = {e.unit for e in shards.load_entries(folder, units) if e.last}
     missing = sorted(set(range(units)) - complete)
     if missing:
         raise errors.ManifestInvalid(
-            where, f"{len(missing)} of {units} work units left no output (first: {missing[0]})", "run the stage again"
+            folder, f"{len(missing)} of {units} work units left no output (first: {missing[0]})", "run the stage again"
         )
 
 
@@ -92,8 +92,8 @@ def finish(
     measured: Mapping[str, float],
 ) -> Outcome:
     """Check that every unit left its output, write the manifest, and give the outcome."""
-    check_units(folder, units, folder)
-    manifest = manifest_of(folder, stage, digest, recipe, upstream)
+    check_units(folder, units)
+    manifest = manifest_of(folder, stage, digest, recipe, upstream, units=units)
     manifest.save(folder)
     return Outcome(folder, manifest, False, measured["seconds"], int(measured["peak_rss"]))
 
