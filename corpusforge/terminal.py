@@ -24,6 +24,7 @@ from rich.table import Table
 from rich.text import Text
 
 from corpusforge.progress import Silent
+from corpusforge.report.plain import seconds
 
 console = Console(stderr=True, highlight=False, markup=False)
 
@@ -77,7 +78,7 @@ class Bars:
         if console.is_terminal:
             self._progress.stop()
         self._progress = None
-        console.print(f"  {self._label}: {duration(time.monotonic() - self._began)}")
+        console.print(f"  {self._label}: {seconds(time.monotonic() - self._began)}")
 
     def say(self, line: str) -> None:
         """Print a line above the bar."""
@@ -87,20 +88,6 @@ class Bars:
 def progress(*, quiet: bool) -> Bars | Silent:
     """Bars, or nothing."""
     return Silent() if quiet else Bars()
-
-
-def duration(seconds: float) -> str:
-    """A time a person reads.
-
-    >>> duration(0.42), duration(75), duration(7322)
-    ('0.4 s', '1 min 15 s', '2 h 02 min')
-    """
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest:02d} s"
-    return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, words: bool = False) -> Table:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from corpusforge import terminal
 from corpusforge.report.funnel import funnel
+from corpusforge.report.plain import number, seconds, size, visible, words
 from corpusforge.shards import Manifest, Tallies
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def show_outcome(outcome: Outcome) -> None:
         return
     terminal.show(*_tables(manifest))
     memory = f", peak memory {outcome.peak_rss / 2**20:,.0f} MiB" if outcome.peak_rss else ""
-    terminal.show(f"{manifest.stage}: {outcome.folder} in {terminal.duration(outcome.seconds)}{memory}")
+    terminal.show(f"{manifest.stage}: {outcome.folder} in {seconds(outcome.seconds)}{memory}")
 
 
 def _tables(manifest: Manifest) -> list[object]:
@@ -34,30 +35,9 @@ def _tables(manifest: Manifest) -> list[object]:
         tables.append(tally_table(manifest.tallies))
     numbers = {k: v for k, v in manifest.statistics.items() if isinstance(v, int | float) and not isinstance(v, bool)}
     if numbers:
-        rows = [[key.replace("_", " "), number(value)] for key, value in numbers.items()]
+        rows = [[words(key), number(value)] for key, value in numbers.items()]
         tables.append(terminal.table(manifest.stage, ["", "value"], rows))
     return tables
-
-
-def number(value: float) -> str:
-    """A number a person reads.
-
-    >>> number(1234567), number(0.123456), number(3.0)
-    ('1,234,567', '0.1235', '3')
-    """
-    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.4g}"
-
-
-def size(count: float) -> str:
-    """Bytes a person reads.
-
-    >>> size(999), size(12_345), size(6_700_000_000)
-    ('999 B', '12.3 kB', '6.7 GB')
-    """
-    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= scale:
-            return f"{count / scale:,.1f} {unit}"
-    return f"{count:,.0f} B"
 
 
 def tally_table(tallies: Tallies) -> object:
@@ -71,7 +51,7 @@ def show_preview(preview: Preview) -> None:
     """A dry run: the tallies, examples, and an alarm where everything or nothing would go."""
     terminal.show(tally_table(preview.tallies))
     for reason, texts in sorted(preview.examples.items()):
-        terminal.show(f"{reason}:", *(f"    {text}" for text in texts))
+        terminal.show(f"{reason}:", *(f"    {visible(text)}" for text in texts))
     dropped = 1 - preview.kept / preview.documents if preview.documents else 0.0
     before, after = (preview.statistics.get(f"text_bytes_{way}", 0) for way in ("in", "out"))
     cut = 1 - after / before if before else 0.0
@@ -98,7 +78,7 @@ def alarms(dropped: float) -> list[str]:
 
 def show_plan(plan: dict[str, Any]) -> None:
     """What ``pretrain --dry-run`` found out."""
-    rows = [[key.replace("_", " "), value if isinstance(value, str) else number(value)] for key, value in plan.items()]
+    rows = [[words(key), value if isinstance(value, str) else number(value)] for key, value in plan.items()]
     terminal.show(terminal.table("Training plan", ["", "value"], rows))
 
 
@@ -112,7 +92,7 @@ def show_run(outcomes: Sequence[tuple[str, Outcome]], report: str | None) -> Non
     times = [
         [
             name,
-            "already done" if o.skipped else terminal.duration(o.seconds),
+            "already done" if o.skipped else seconds(o.seconds),
             f"{o.peak_rss / 2**20:,.0f} MiB",
             o.folder,
         ]
@@ -120,7 +100,7 @@ def show_run(outcomes: Sequence[tuple[str, Outcome]], report: str | None) -> Non
     ]
     terminal.show(terminal.table("Stages", ["stage", "time", "peak memory", "folder"], times))
     results = manifests["evaluate"].statistics if "evaluate" in manifests else {}
-    rows = [[key.replace("_", " "), number(v)] for key, v in results.items() if isinstance(v, int | float)]
+    rows = [[words(key), number(v)] for key, v in results.items() if isinstance(v, int | float)]
     if rows:
         terminal.show(terminal.table("Evaluation", ["", "value"], rows))
     for name, outcome in outcomes:
