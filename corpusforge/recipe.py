@@ -16,7 +16,7 @@ from typing import Any
 
 from corpusforge import errors
 from corpusforge.bundled import bundled
-from corpusforge.sections import Recipe
+from corpusforge.sections import Recipe, settings
 
 
 def build(values: Mapping[str, Any], *, where: str, base: Recipe | None = None) -> Recipe:
@@ -32,9 +32,7 @@ def _build(kind: Any, values: Mapping[str, Any], where: str, prefix: str, base: 
     changes: dict[str, Any] = {}
     for key, value in values.items():
         if key not in fields:
-            near = difflib.get_close_matches(key, fields, 1, 0.5)
-            mend = f"did you mean '{prefix}{near[0]}'?" if near else f"valid keys: {', '.join(fields)}"
-            raise errors.RecipeInvalid(where, f"unknown key '{prefix}{key}'", mend)
+            raise errors.RecipeInvalid(where, f"unknown key '{prefix}{key}'", _nearest(key, prefix, list(fields)))
         current = getattr(base, key)
         if dataclasses.is_dataclass(current):
             if not isinstance(value, Mapping):
@@ -43,6 +41,16 @@ def _build(kind: Any, values: Mapping[str, Any], where: str, prefix: str, base: 
         else:
             changes[key] = _checked(fields[key], _convert(value, current), where, prefix)
     return dataclasses.replace(base, **changes)
+
+
+def _nearest(key: str, prefix: str, fields: list[str]) -> str:
+    """What was meant: a key of this section, else one of that name in another."""
+    elsewhere = {full.rpartition(".")[2]: full for full in settings()}
+    for cutoff, names in ((0.8, fields), (0.8, list(elsewhere)), (0.5, fields)):
+        near = difflib.get_close_matches(key, names, 1, cutoff)
+        if near:
+            return f"did you mean '{prefix + near[0] if names is fields else elsewhere[near[0]]}'?"
+    return f"valid keys: {', '.join(fields)}"
 
 
 def _convert(value: Any, like: Any) -> Any:

@@ -61,9 +61,7 @@ def claim(
     process is writing to it.
     """
     digest = stage_digest(stage, recipe, upstream)
-    for path in reads:
-        if _same_or_inside(path, folder):
-            raise errors.OutputTaken(folder, f"{path}, which this stage reads, is in it", "choose another folder")
+    check_apart(folder, reads)
     with _locked(folder):
         held = _held(folder)
         mine = held is not None and held.get("digest") == digest
@@ -147,6 +145,13 @@ def finished(folder: str, digest: str) -> Manifest | None:
         return None
     paths = (path for table in manifest.shards for path in manifest.paths(folder, table))
     return manifest if all(map(shards.exists, paths)) else None
+
+
+def check_apart(folder: str, reads: Sequence[str]) -> None:
+    """Raise `errors.OutputTaken` where something that is read lies in the folder that is written."""
+    for path in reads:
+        if _same_or_inside(path, folder):
+            raise errors.OutputTaken(folder, f"{path}, which this stage reads, is in it", "choose another folder")
 
 
 def _same_or_inside(path: str, folder: str) -> bool:

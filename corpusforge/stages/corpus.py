@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from corpusforge import errors, recipe, shards
 from corpusforge.sections import Recipe
 from corpusforge.stages import stage
-from corpusforge.stages.claim import claim, digest_of, finished
+from corpusforge.stages.claim import check_apart, claim, digest_of, finished
 from corpusforge.stages.stage import Execution, Outcome
 
 if TYPE_CHECKING:
@@ -38,13 +38,14 @@ def engine_of(execution: Execution) -> Engine:
 def clean(made: Recipe, output: str, execution: Execution) -> Outcome:
     """Read raw pages, keep what the rules let through: ``documents/``, ``rejects/``."""
     engine = engine_of(execution)
+    check_apart(output, made.input.paths)
     units = _plan(made, output)
     cleaner = _cleaner(made)
     section: dict[str, Any] = {"input": _input_section(made), "clean": recipe.as_dict(made.clean)}
     section["rules"] = _rules_digest(cleaner)
     section["clean"].pop("badwords")  # a path; the words themselves are in the digest of the rules
     above = {"input": _fingerprint(made, units)}
-    with claim(output, "clean", section, above, overwrite=execution.overwrite, reads=made.input.paths) as digest:
+    with claim(output, "clean", section, above, overwrite=execution.overwrite) as digest:
         manifest = finished(output, digest)
         if manifest:
             return Outcome(output, manifest, skipped=True)
@@ -129,10 +130,9 @@ def _fingerprint(made: Recipe, units: list[Unit]) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Preview:
-    """What a dry run found: documents (or records) looked at and how many would be kept."""
+    """What a dry run found in so many records; ``examples``: a few texts a reason."""
 
-    documents: int
-    kept: int
+    records: int
     tallies: shards.Tallies
     statistics: dict[str, Any]
     examples: dict[str, list[str]]
@@ -156,15 +156,16 @@ def preview(made: Recipe, sample: int) -> Preview:
             for rejects in (raw.rejects, cleaned.rejects):
                 _collect(examples, rejects.to_pylist())
             if seen >= sample:
-                return Preview(seen, statistics.get("documents_out", 0), tallies, statistics, examples)
-    return Preview(seen, statistics.get("documents_out", 0), tallies, statistics, examples)
+                return Preview(seen, tallies, statistics, examples)
+    return Preview(seen, tallies, statistics, examples)
 
 
 def _collect(examples: dict[str, list[str]], rows: list[dict[str, Any]]) -> None:
     for row in rows:
         kept = examples.setdefault(row["reason"], [])
-        if len(kept) < 3:
-            kept.append(" ".join(row["text"].split())[:120])
+        about = row["text"] or f"{row.get('url') or row.get('source', '')} {row.get('detail') or ''}"
+        if len(kept) < 3 and row["reason"] != "line:blank":
+            kept.append(" ".join(about.split())[:120])
 
 
 def dedupe(made: Recipe, upstream: str, output: str, execution: Execution) -> Outcome:
@@ -203,4 +204,4 @@ def preview_dedupe(made: Recipe, upstream: str, execution: Execution) -> Preview
         for name in shards.list_names(shards.join(scratch, "repeats"), ".parquet"):
             for batch in shards.read_shard(shards.join(scratch, f"repeats/{name}")):
                 _collect(examples, batch.slice(0, 100).to_pylist())
-    return Preview(statistics["documents_in"], statistics["documents_out"], tallies, statistics, examples)
+    return Preview(statistics["documents_in"], tallies, statistics, examples)

@@ -131,6 +131,7 @@ def evaluate(made: Recipe, checkpoint: str, data: str | None, output: str | None
                 "--data", "the task mlm needs instances with a held-out part", "name their folder"
             )
         above["instances"] = check_heldout(data)
+        _check_same_vocabulary(model, data)
     if "blimp" in settings.tasks:
         above["blimp"] = blimp_fingerprint(settings.blimp_data)
     reads = [model, data or model]
@@ -161,6 +162,14 @@ def evaluate(made: Recipe, checkpoint: str, data: str | None, output: str | None
         result = dataclasses.replace(result, content={"evaluation": digest_of(found["tasks"])})
         result.save(target)
         return Outcome(target, result, False, measured["seconds"], int(measured["peak_rss"]))
+
+
+def _check_same_vocabulary(model: str, data: str) -> None:
+    from corpusforge.tokens.vocab import Vocab
+
+    if Vocab.load(model).digest != Vocab.load(shards.join(data, "vocab")).digest:
+        what = f"was built with another vocabulary than {model}"
+        raise errors.StageMismatch(data, what, "name instances of the vocabulary that the model was trained with")
 
 
 def check_heldout(data: str) -> str:

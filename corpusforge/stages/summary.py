@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from corpusforge import terminal
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from corpusforge.stages.stage import Outcome
 
 ALARM_HIGH = 0.9
-"""A dry run warns where more than this share of the documents would go (spec of the cleaning peers: 90 %)."""
+"""More dropped than this, of the documents or of the text, is worth a warning (spec of the cleaning peers: 90 %)."""
 
 
 def show_outcome(outcome: Outcome) -> None:
@@ -25,6 +25,8 @@ def show_outcome(outcome: Outcome) -> None:
         terminal.show(f"{manifest.stage}: already done in {outcome.folder}, nothing to do")
         return
     terminal.show(*_tables(manifest))
+    if manifest.stage == "clean":
+        _show_alarms(manifest.statistics)
     memory = f", peak memory {outcome.peak_rss / 2**20:,.0f} MiB" if outcome.peak_rss else ""
     terminal.show(f"{manifest.stage}: {outcome.folder} in {seconds(outcome.seconds)}{memory}")
 
@@ -37,7 +39,21 @@ def _tables(manifest: Manifest) -> list[object]:
     if numbers:
         rows = [[words(key), number(value)] for key, value in numbers.items()]
         tables.append(terminal.table(manifest.stage, ["", "value"], rows))
+    if manifest.stage == "build-instances":
+        tables.append(_instances_table(manifest))
     return tables
+
+
+def _instances_table(manifest: Manifest) -> object:
+    """Instances, tokens and ratios of both parts, side by side."""
+    parts = {split: manifest.statistics.get(split, {}) for split in ("train", "heldout")}
+    values = {
+        split: {k: found.get(k, 0) for k in ("documents", "instances", "tokens")} | found.get("ratios", {})
+        for split, found in parts.items()
+    }
+    keys = list(dict.fromkeys(key for found in values.values() for key in found))
+    rows = [[words(key), *(number(found[key]) if key in found else "" for found in values.values())] for key in keys]
+    return terminal.table("Instances", ["", *parts], rows)
 
 
 def tally_table(tallies: Tallies) -> object:
@@ -52,27 +68,41 @@ def show_preview(preview: Preview) -> None:
     terminal.show(tally_table(preview.tallies))
     for reason, texts in sorted(preview.examples.items()):
         terminal.show(f"{reason}:", *(f"    {visible(text)}" for text in texts))
-    dropped = 1 - preview.kept / preview.documents if preview.documents else 0.0
-    before, after = (preview.statistics.get(f"text_bytes_{way}", 0) for way in ("in", "out"))
-    cut = 1 - after / before if before else 0.0
+    found = preview.statistics
     terminal.show(
-        f"{preview.documents:,} records read, {preview.kept:,} would be kept ({dropped:.1%} dropped); "
-        f"{size(before)} of text, {size(after)} kept ({cut:.1%} dropped)"
+        f"{preview.records:,} records read, {found['documents_in']:,} of them documents: "
+        f"{found['documents_out']:,} would be kept ({dropped(found, 'documents'):.1%} dropped); "
+        f"{size(found['text_bytes_in'])} of text, {size(found['text_bytes_out'])} kept "
+        f"({dropped(found, 'text_bytes'):.1%} dropped)"
     )
-    for line in alarms(cut):
+    _show_alarms(found)
+
+
+def _show_alarms(statistics: Mapping[str, Any]) -> None:
+    for line in alarms(dropped(statistics, "documents"), dropped(statistics, "text_bytes")):
         terminal.console.print(line, style="bold red")
 
 
-def alarms(dropped: float) -> list[str]:
-    """What is suspicious about the share of text that would go.
+def dropped(statistics: Mapping[str, Any], what: str) -> float:
+    """Share of the documents or of the text that went.
 
-    >>> alarms(0.5)
-    []
+    >>> dropped({"documents_in": 4, "documents_out": 1}, "documents")
+    0.75
     """
-    if dropped <= 0:
-        return ["alarm: nothing would be dropped; are the rules meant for this input?"]
-    if dropped > ALARM_HIGH:
-        return [f"alarm: {dropped:.0%} would be dropped; look at the reasons above before you run this"]
+    before = statistics.get(f"{what}_in", 0)
+    return 1 - statistics.get(f"{what}_out", 0) / before if before else 0.0
+
+
+def alarms(documents: float, text: float) -> list[str]:
+    """What is suspicious about the shares of documents and of text that went.
+
+    >>> alarms(0.5, 0.6), alarms(0.0, 0.1), len(alarms(0.0, 0.0)), len(alarms(0.95, 0.6))
+    ([], [], 1, 1)
+    """
+    if max(documents, text) <= 0:
+        return ["alarm: nothing is dropped; are the rules meant for this input?"]
+    if max(documents, text) > ALARM_HIGH:
+        return [f"alarm: {documents:.0%} of documents and {text:.0%} of text are dropped; look at the reasons above"]
     return []
 
 

@@ -117,6 +117,13 @@ def test_a_vocabulary_that_does_not_fit_the_instances(corpusforge: Run, finished
             shutil.copy(path, wrong / "vocab" / path.name)
     done = corpusforge("pretrain", str(wrong), "--output", str(tmp_path / "m"), "--preset", "bert-tiny", "--steps", "2")
     _one_line(done, "vocab")
+    other = str(tmp_path / "other")
+    built = corpusforge(
+        "build-instances", str(finished_run / "dedupe"), "--vocab", str(tmp_path / "v"), "--output", other
+    )
+    assert built.returncode == 0, built.stderr
+    tested = corpusforge("evaluate", str(finished_run / "pretrain"), "--data", other, "--output", str(tmp_path / "e"))
+    _one_line(tested, "another vocabulary")
 
 
 @pytest.mark.slow

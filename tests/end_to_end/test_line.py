@@ -133,3 +133,18 @@ def test_the_sample_gives_the_contents_it_always_gave(finished_run: Path) -> Non
     """Frozen digests of what every stage says. After a change on purpose: `python tests/golden/freeze.py RUN_DIR`."""
     golden = json.loads((Path(__file__).parents[1] / "golden/quickstart.json").read_text())
     assert {name: m["content"] for name, m in _manifests(finished_run).items()} == golden
+
+
+@pytest.mark.slow
+def test_a_corpus_of_two_documents_runs_to_its_report(corpusforge: Run, tmp_path: Path) -> None:
+    """Nothing is held out of so few: the task mlm is left out, and says so."""
+    text = " ".join(f"The number {n} is a number like any other, and this sentence is about it." for n in range(40))
+    lines = [json.dumps({"text": f"{title}. {text}"}) for title in ("One", "Two")]
+    (tmp_path / "in.jsonl").write_text("\n".join(lines))
+    settings = ["--set", "pretrain.steps=2", "--set", "vocab.size=256", "--set", "vocab.unused=8"]
+    settings += ["--set", "instances.heldout=0.000001", "--set", "clean.language=", "--set", "clean.badwords=off"]
+    run = ["run", "quickstart", "--input", str(tmp_path / "in.jsonl"), "--output", str(tmp_path / "run")]
+    done = corpusforge(*run, *settings, "--set", "evaluate.tasks=mlm")
+    assert done.returncode == 0, done.stderr
+    assert "mlm is left out" in done.stderr
+    assert (tmp_path / "run/report.html").is_file()
