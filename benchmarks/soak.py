@@ -1,0 +1,163 @@
+"""Hours of work in small: clean, exact-spans and documents over gigabytes, with memory and throughput watched.
+
+    python benchmarks/soak_corpus.py /data/soak --data ../shared/data --gigabytes 5
+    python benchmarks/soak.py /data/soak --scratch /data/soak-run [--workers 2] [--budget 4096] [--plot soak.svg]
+
+Runs ``corpusforge clean`` and ``corpusforge dedupe --method exact-spans,documents`` as a user would, each a process of
+its own. Every second it writes a row of SCRATCH/soak.csv: seconds, stage, memory of all processes of the command (PSS:
+pages that processes share count once; RSS: they count in each), bytes read from files, bytes on disk below the output.
+Prints a table by stage and what was found of the repeats that were planted. ``--plot`` draws it (matplotlib, see
+``benchmarks/requirements-soak.txt``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import csv
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyarrow
+
+FIELDS = ("seconds", "stage", "pss_mb", "rss_mb", "read_mb", "written_mb")
+
+
+def tree_memory(root: psutil.Process) -> tuple[float, float]:
+    """PSS and RSS in MB of a process and its children."""
+    pss = rss = 0
+    for process in [root, *root.children(recursive=True)]:
+        with contextlib.suppress(psutil.Error):
+            found = process.memory_full_info()
+            pss, rss = pss + found.pss, rss + found.rss
+    return pss / 1e6, rss / 1e6
+
+
+class Reads:
+    """Bytes that a tree of processes has read, also those of children that have ended since."""
+
+    def __init__(self) -> None:
+        self.seen: dict[int, int] = {}
+
+    def megabytes(self, root: psutil.Process) -> float:
+        """So far."""
+        for process in [root, *root.children(recursive=True)]:
+            with contextlib.suppress(psutil.Error):
+                self.seen[process.pid] = process.io_counters().read_chars
+        return sum(self.seen.values()) / 1e6
+
+
+def folder_bytes(folder: Path) -> int:
+    """Size of everything below a folder."""
+    total = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(OSError):
+            total += path.stat().st_size if path.is_file() else 0
+    return total
+
+
+def watch(stage: str, words: list[str], output: Path, began: float, rows: Any) -> float:
+    """Run one command and write what it takes; returns its seconds."""
+    start = time.monotonic()
+    process = subprocess.Popen([sys.executable, "-m", "corpusforge", *words], stdout=subprocess.DEVNULL)
+    root, reads = psutil.Process(process.pid), Reads()
+    while process.poll() is None:
+        with contextlib.suppress(psutil.Error):
+            pss, rss = tree_memory(root)
+            now = time.monotonic() - began
+            row = (now, stage, pss, rss, reads.megabytes(root), folder_bytes(output) / 1e6)
+            rows.writerow([f"{value:.1f}" if isinstance(value, float) else value for value in row])
+        time.sleep(1)
+    if process.returncode:
+        raise SystemExit(f"{stage} ended with {process.returncode}")
+    return time.monotonic() - start
+
+
+def stages(source: Path, scratch: Path, workers: str, budget: str) -> dict[str, tuple[list[str], Path]]:
+    """The commands and where they write."""
+    cleaned, deduped = scratch / "clean", scratch / "dedupe"
+    more = ["--workers", workers, "--quiet", "--overwrite"]
+    clean = ["clean", str(source), "--output", str(cleaned), "--badwords", "off", *more]
+    dedupe = ["dedupe", str(cleaned), "--output", str(deduped), "--method", "exact-spans,documents"]
+    return {
+        "clean": (clean, cleaned),
+        "dedupe": ([*dedupe, "--memory-budget", budget, *more], deduped),
+    }
+
+
+def summary(table: Path, seconds: dict[str, float], folders: dict[str, Path]) -> None:
+    """A line a stage, and the repeats found."""
+    with table.open() as file:
+        rows = list(csv.DictReader(file))
+    print(f"{'stage':8} {'seconds':>8} {'text MB/s':>10} {'peak PSS':>10} {'peak RSS':>10}")
+    for stage, took in seconds.items():
+        mine = [row for row in rows if row["stage"] == stage]
+        statistics = json.loads((folders[stage] / "manifest.json").read_text())["statistics"]
+        rate = statistics["text_bytes_in"] / 1e6 / took
+        peaks = (max(float(row[name]) for row in mine) for name in ("pss_mb", "rss_mb"))
+        print(f"{stage:8} {took:8.0f} {rate:10.1f} " + " ".join(f"{peak:7.0f} MB" for peak in peaks))
+    for stage, folder in folders.items():
+        print(f"{stage}: {json.dumps(json.loads((folder / 'manifest.json').read_text())['tallies'])}")
+
+
+def plot(table: Path, target: Path) -> None:
+    """Memory and throughput over time."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    with table.open() as file:
+        rows = list(csv.DictReader(file))
+    figure, (memory, work) = pyplot.subplots(2, 1, sharex=True, figsize=(8, 5))
+    for stage in dict.fromkeys(row["stage"] for row in rows):
+        mine = [row for row in rows if row["stage"] == stage]
+        seconds = [float(row["seconds"]) for row in mine]
+        memory.plot(seconds, [float(row["pss_mb"]) for row in mine], label=stage)
+        read = [float(row["read_mb"]) for row in mine]
+        window = 10
+        rates = [(read[k] - read[max(0, k - window)]) / window for k in range(len(read))]
+        work.plot(seconds, rates, label=stage)
+    memory.set_ylabel("memory, MB (PSS)")
+    memory.set_ylim(bottom=0)
+    memory.legend()
+    work.set_ylabel("read from files, MB/s")
+    work.set_xlabel("seconds")
+    figure.tight_layout()
+    figure.savefig(target)
+
+
+def main() -> None:
+    """Run, watch, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source", type=Path)
+    parser.add_argument("--scratch", type=Path, required=True)
+    parser.add_argument("--workers", default="2")
+    parser.add_argument("--budget", default="4096", help="MB")
+    parser.add_argument("--plot", type=Path)
+    given = parser.parse_args()
+    given.scratch.mkdir(parents=True, exist_ok=True)
+    planted = json.loads((given.source / "planted.json").read_text())
+    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {pyarrow.__version__=}")
+    print(f"input: {planted}; {given.workers} workers, budget {given.budget} MB")
+    commands = stages(given.source, given.scratch, given.workers, given.budget)
+    table, began, seconds = given.scratch / "soak.csv", time.monotonic(), {}
+    with table.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(FIELDS)
+        for stage, (words, output) in commands.items():
+            seconds[stage] = watch(stage, words, output, began, rows)
+    summary(table, seconds, {stage: folder for stage, (_, folder) in commands.items()})
+    if given.plot:
+        plot(table, given.plot)
+
+
+if __name__ == "__main__":
+    main()
