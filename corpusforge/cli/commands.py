@@ -60,10 +60,10 @@ def clean_command(inputs: tuple[str, ...], output: str, dry_run: bool, sample: i
     --format hub. Every dropped line and page is kept in rejects/ with its reason.
     """
     made, execution = read_flags(flags, **{"input.paths": list(inputs)})
-    from corpusforge.stages import corpus, summary
+    from corpusforge.stages import corpus, preview, summary
 
     if dry_run:
-        summary.show_preview(corpus.preview(made, sample))
+        summary.show_preview(preview.clean(made, sample))
     else:
         summary.show_outcome(corpus.clean(made, output, execution))
 
@@ -86,10 +86,10 @@ def clean_command(inputs: tuple[str, ...], output: str, dry_run: bool, sample: i
 def dedupe_command(documents: str, output: str, dry_run: bool, **flags: Any) -> None:
     """Cut repeats from the cleaned documents in DIR; all but one copy of each goes."""
     made, execution = read_flags(flags)
-    from corpusforge.stages import corpus, summary
+    from corpusforge.stages import corpus, preview, summary
 
     if dry_run:
-        summary.show_preview(corpus.preview_dedupe(made, documents, execution))
+        summary.show_preview(preview.dedupe(made, documents, execution))
     else:
         summary.show_outcome(corpus.dedupe(made, documents, output, execution))
 

@@ -7,11 +7,10 @@ rooms below; here are the folder, the digest, the engine and the manifest.
 from __future__ import annotations
 
 import dataclasses
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corpusforge import errors, recipe, shards
+from corpusforge import errors, recipe
 from corpusforge.sections import Recipe
 from corpusforge.stages import stage
 from corpusforge.stages.claim import check_apart, claim, digest_of, finished
@@ -39,8 +38,8 @@ def clean(made: Recipe, output: str, execution: Execution) -> Outcome:
     """Read raw pages, keep what the rules let through: ``documents/``, ``rejects/``."""
     engine = engine_of(execution)
     check_apart(output, made.input.paths)
-    units = _plan(made, output)
-    cleaner = _cleaner(made)
+    units = plan(made, output)
+    cleaner = cleaner_of(made)
     section: dict[str, Any] = {"input": _input_section(made), "clean": recipe.as_dict(made.clean)}
     section["rules"] = _rules_digest(cleaner)
     section["clean"].pop("badwords")  # a path; the words themselves are in the digest of the rules
@@ -54,14 +53,15 @@ def clean(made: Recipe, output: str, execution: Execution) -> Outcome:
         from corpusforge.work.clean import CleanWork
 
         keep_rejects = made.clean.rejects == "all"
-        work = CleanWork(output, _read_options(made), cleaner, made.clean.shard_megabytes * MEGABYTE, keep_rejects)
+        work = CleanWork(output, read_options(made), cleaner, made.clean.shard_megabytes * MEGABYTE, keep_rejects)
         with stage.timed(output, "clean", execution) as measured:
             sizes = [unit_size(unit) for unit in units]
             beam_clean.run(engine, work, units, sizes, output, execution.progress)
         return stage.finish(output, "clean", digest, section, above, len(units), measured)
 
 
-def _cleaner(made: Recipe) -> Cleaner:
+def cleaner_of(made: Recipe) -> Cleaner:
+    """The cleaner of a recipe, checked: what it needs is there."""
     from corpusforge.clean.apply import Cleaner
     from corpusforge.clean.rules import load_rules
 
@@ -85,7 +85,8 @@ def _rules_digest(cleaner: Cleaner) -> str:
     return digest_of([dataclasses.asdict(cleaner.rules), cleaner.resources()])
 
 
-def _read_options(made: Recipe) -> ReadOptions:
+def read_options(made: Recipe) -> ReadOptions:
+    """How a recipe wants its input read."""
     from corpusforge.documents.read import ReadOptions
 
     given = made.input
@@ -101,7 +102,8 @@ def _read_options(made: Recipe) -> ReadOptions:
     )
 
 
-def _plan(made: Recipe, output: str = "") -> list[Unit]:
+def plan(made: Recipe, output: str = "") -> list[Unit]:
+    """The units of a recipe's input; what lies in ``output`` is none."""
     from corpusforge.documents.plan import plan_units
     from corpusforge.documents.read import check_columns
 
@@ -109,7 +111,7 @@ def _plan(made: Recipe, output: str = "") -> list[Unit]:
         raise errors.InputMissing("input.paths", "no input is named", "name files, folders or globs, or use --input")
     size = made.input.unit_megabytes * MEGABYTE
     units = plan_units(made.input.paths, format=made.input.format, unit_bytes=size, leave_out=output)
-    check_columns(units, _read_options(made))
+    check_columns(units, read_options(made))
     return units
 
 
@@ -126,46 +128,6 @@ def _fingerprint(made: Recipe, units: list[Unit]) -> str:
     local = [(str(f), f.name) for path in made.input.paths if Path(path).is_dir() for f in Path(path).rglob("*.*")]
     names = sorted(path for path in made.input.paths if not Path(path).is_dir())
     return digest_of([names, stage.fingerprint(pair for pair in local if Path(pair[0]).is_file())])
-
-
-@dataclasses.dataclass(frozen=True)
-class Preview:
-    """What a dry run found in so many records; ``examples``: a few texts a reason."""
-
-    records: int
-    tallies: shards.Tallies
-    statistics: dict[str, Any]
-    examples: dict[str, list[str]]
-
-
-def preview(made: Recipe, sample: int) -> Preview:
-    """Clean the first ``sample`` records of the input in this process and write nothing."""
-    from corpusforge.documents.read import read_unit
-
-    cleaner, options = _cleaner(made), _read_options(made)
-    tallies: shards.Tallies = {}
-    statistics: dict[str, Any] = {}
-    examples: dict[str, list[str]] = {}
-    seen = 0
-    for unit in _plan(made):
-        for raw in read_unit(unit, options, batch_bytes=1 << 18):
-            cleaned = cleaner.clean(raw.documents)
-            shards.add_tallies(tallies, cleaned.tallies)
-            shards.add_statistics(statistics, cleaned.statistics)
-            seen += raw.records
-            for rejects in (raw.rejects, cleaned.rejects):
-                _collect(examples, rejects.to_pylist())
-            if seen >= sample:
-                return Preview(seen, tallies, statistics, examples)
-    return Preview(seen, tallies, statistics, examples)
-
-
-def _collect(examples: dict[str, list[str]], rows: list[dict[str, Any]]) -> None:
-    for row in rows:
-        kept = examples.setdefault(row["reason"], [])
-        about = row["text"] or f"{row.get('url') or row.get('source', '')} {row.get('detail') or ''}"
-        if len(kept) < 3 and row["reason"] != "line:blank":
-            kept.append(" ".join(about.split())[:120])
 
 
 def dedupe(made: Recipe, upstream: str, output: str, execution: Execution) -> Outcome:
@@ -185,23 +147,3 @@ def dedupe(made: Recipe, upstream: str, output: str, execution: Execution) -> Ou
         with stage.timed(output, "dedupe", execution) as measured:
             beam_dedupe.run(engine, made.dedupe, units, output, execution.progress)
         return stage.finish(output, "dedupe", digest, section, above, len(units), measured)
-
-
-def preview_dedupe(made: Recipe, upstream: str, execution: Execution) -> Preview:
-    """Find the repeats of a finished stage's documents, with examples; cut nothing."""
-    from corpusforge.beam import dedupe as beam_dedupe
-
-    _, units = stage.upstream_units(upstream, "documents")
-    tallies: shards.Tallies = {}
-    statistics: dict[str, Any] = {}
-    examples: dict[str, list[str]] = {}
-    with tempfile.TemporaryDirectory(prefix="corpusforge-") as scratch:
-        engine = engine_of(execution)
-        results = beam_dedupe.run(engine, made.dedupe, units, scratch, execution.progress, audit_only=True)
-        for result in results:
-            shards.add_tallies(tallies, result.tallies)
-            shards.add_statistics(statistics, result.statistics)
-        for name in shards.list_names(shards.join(scratch, "repeats"), ".parquet"):
-            for batch in shards.read_shard(shards.join(scratch, f"repeats/{name}")):
-                _collect(examples, batch.slice(0, 100).to_pylist())
-    return Preview(statistics["documents_in"], tallies, statistics, examples)

@@ -11,11 +11,15 @@ from corpusforge.report.plain import number, seconds, size, visible, words
 from corpusforge.shards import Manifest, Tallies
 
 if TYPE_CHECKING:
-    from corpusforge.stages.corpus import Preview
+    from corpusforge.stages.preview import Preview
     from corpusforge.stages.stage import Outcome
 
 ALARM_HIGH = 0.9
 """More dropped than this, of the documents or of the text, is worth a warning (spec of the cleaning peers: 90 %)."""
+
+
+EXAMPLE_CHARACTERS = 120
+"""Characters of an example: a line or two of a terminal."""
 
 
 def show_outcome(outcome: Outcome) -> None:
@@ -66,8 +70,8 @@ def tally_table(tallies: Tallies) -> object:
 def show_preview(preview: Preview) -> None:
     """A dry run: the tallies, examples, and an alarm where everything or nothing would go."""
     terminal.show(tally_table(preview.tallies))
-    for reason, texts in sorted(preview.examples.items()):
-        terminal.show(f"{reason}:", *(f"    {visible(text)}" for text in texts))
+    if preview.examples:
+        terminal.show(_examples_table(preview))
     found = preview.statistics
     terminal.show(
         f"{preview.records:,} records read, {found['documents_in']:,} of them documents: "
@@ -76,6 +80,16 @@ def show_preview(preview: Preview) -> None:
         f"({dropped(found, 'text_bytes'):.1%} dropped)"
     )
     _show_alarms(found)
+
+
+def _examples_table(preview: Preview) -> object:
+    """A few dropped texts a reason, and what the rule saw in each."""
+    rows = [
+        [reason, visible(row.get("detail") or ""), visible(" ".join(row["text"].split())[:EXAMPLE_CHARACTERS])]
+        for reason, found in sorted(preview.examples.items())
+        for row in found
+    ]
+    return terminal.table("Examples", ["reason", "what the rule saw", "text"], rows, words=True)
 
 
 def _show_alarms(statistics: Mapping[str, Any]) -> None:

@@ -1,0 +1,104 @@
+"""Dry runs: what a stage would do to a sample, with examples, and nothing written.
+
+Comes in: a recipe. Goes out: a `Preview`. The sample is spread over the whole input, the same number of records from
+the beginning of each of up to `PIECES` files or ranges of files, because the first records of a crawl are all from one
+site or one day.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from corpusforge import shards
+from corpusforge.sections import Recipe
+from corpusforge.stages import corpus, stage
+from corpusforge.stages.stage import Execution
+
+if TYPE_CHECKING:
+    from corpusforge.documents.plan import Unit
+    from corpusforge.documents.read import RawBatch, ReadOptions
+
+PIECES = 64
+"""Files, or ranges of large files, that a sample is taken from."""
+
+EXAMPLES = 3
+"""Texts shown for each reason."""
+
+READ_BYTES = 1 << 18
+"""Raw bytes read at once: a sample of a few hundred records should not read megabytes of each file."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Preview:
+    """What a dry run found in so many records; ``examples``: a few rows of rejects or repeats a reason."""
+
+    records: int
+    tallies: shards.Tallies
+    statistics: dict[str, Any]
+    examples: dict[str, list[dict[str, Any]]]
+
+
+def clean(made: Recipe, sample: int) -> Preview:
+    """Clean about ``sample`` records of the input in this process and write nothing."""
+    cleaner, options, units = corpus.cleaner_of(made), corpus.read_options(made), corpus.plan(made)
+    tallies: shards.Tallies = {}
+    statistics: dict[str, Any] = {}
+    examples: dict[str, list[dict[str, Any]]] = {}
+    seen = 0
+    for raw in _sample(units, options, sample):
+        cleaned = cleaner.clean(raw.documents)
+        shards.add_tallies(tallies, cleaned.tallies)
+        shards.add_statistics(statistics, cleaned.statistics)
+        seen += raw.records
+        for rejects in (raw.rejects, cleaned.rejects):
+            _collect(examples, rejects.to_pylist())
+    return Preview(seen, tallies, statistics, examples)
+
+
+def dedupe(made: Recipe, upstream: str, execution: Execution) -> Preview:
+    """Find the repeats of a finished stage's documents, with examples; cut nothing."""
+    from corpusforge.beam import dedupe as beam_dedupe
+
+    _, units = stage.upstream_units(upstream, "documents")
+    tallies: shards.Tallies = {}
+    statistics: dict[str, Any] = {}
+    examples: dict[str, list[dict[str, Any]]] = {}
+    with tempfile.TemporaryDirectory(prefix="corpusforge-") as scratch:
+        engine = corpus.engine_of(execution)
+        results = beam_dedupe.run(engine, made.dedupe, units, scratch, execution.progress, audit_only=True)
+        for result in results:
+            shards.add_tallies(tallies, result.tallies)
+            shards.add_statistics(statistics, result.statistics)
+        for name in shards.list_names(shards.join(scratch, "repeats"), ".parquet"):
+            for batch in shards.read_shard(shards.join(scratch, f"repeats/{name}")):
+                _collect(examples, batch.slice(0, 100).to_pylist())
+    return Preview(statistics["documents_in"], tallies, statistics, examples)
+
+
+def _sample(units: list[Unit], options: ReadOptions, sample: int) -> Iterator[RawBatch]:
+    """Batches from pieces spread evenly over the input, about ``sample`` records in all."""
+    from corpusforge.documents.plan import Unit
+    from corpusforge.documents.read import read_unit
+
+    pieces = [piece for unit in units for piece in unit.pieces]
+    count = min(len(pieces), PIECES, sample)
+    left = sample
+    for number in range(count):
+        share = -(-left // (count - number))  # what poor pieces lack, the next ones give
+        for raw in read_unit(Unit(0, (pieces[number * len(pieces) // count],)), options, batch_bytes=READ_BYTES):
+            yield raw
+            left, share = left - raw.records, share - raw.records
+            if share <= 0:
+                break
+        if left <= 0:
+            return
+
+
+def _collect(examples: dict[str, list[dict[str, Any]]], rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        kept = examples.setdefault(row["reason"], [])
+        if len(kept) < EXAMPLES and row["reason"] != "line:blank" and all(row["text"] != k["text"] for k in kept):
+            kept.append(row)
