@@ -236,12 +236,24 @@ def inspect_command(path: str, document: str | None, rows: int, skip: int) -> No
 
 @cli.command("report")
 @click.argument("run_dir", metavar="RUN_DIR")
-@click.option("--output", default=None, metavar="FILE", help="[default: RUN_DIR/report.html]")
-def report_command(run_dir: str, output: str | None) -> None:
-    """Write the HTML report of a run: one page that needs nothing else."""
-    from corpusforge.report import html
+@click.option("--output", default=None, metavar="FILE", help="[default: RUN_DIR/report.html, or comparison.html]")
+@click.option("--against", default=None, metavar="DIR", help="Compare two cleaned folders of the same input instead.")
+def report_command(run_dir: str, output: str | None, against: str | None) -> None:
+    """Write the HTML report of a run: one page that needs nothing else.
 
-    click.echo(html.write_report(run_dir, output or f"{run_dir.rstrip('/')}/report.html"))
+    \b
+    Two rule packs on the same input, document by document:
+        corpusforge clean crawl/ --output a --rules c4-tfds-3.1
+        corpusforge clean crawl/ --output b --rules c4-paper
+        corpusforge report a --against b
+    """
+    from corpusforge.report import compare, html
+
+    folder = run_dir.rstrip("/")
+    if against:
+        click.echo(compare.write_comparison(folder, against.rstrip("/"), output or f"{folder}/comparison.html"))
+    else:
+        click.echo(html.write_report(run_dir, output or f"{folder}/report.html"))
 
 
 @cli.group("rules", cls=_Ordered)

@@ -6,6 +6,7 @@ page to load anything, and all text that was not written here is escaped (`eleme
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from corpusforge import errors, shards
@@ -49,14 +50,18 @@ def write_report(run_dir: str, path: str) -> str:
 
 def page(found: Found) -> str:
     """The whole page."""
+    name = found.folder.rsplit("/", 1)[-1]
+    return frame(name, [sections.summary(found), *(part(found) for part in PARTS)], _TITLES)
+
+
+def frame(name: str, body: Sequence[str], titles: Mapping[str, str]) -> str:
+    """A page of sections, with a menu of those that are there. ``titles``: by anchor."""
     try:
         from plotly.offline import get_plotlyjs
     except ImportError:
         raise errors.ExtraMissing(
             "corpusforge report", "plotly is not installed", "pip install 'corpusforge[report]'"
         ) from None
-    name = found.folder.rsplit("/", 1)[-1]
-    body = [sections.summary(found), *(part(found) for part in PARTS)]
     style, script = (Path(__file__).with_name(asset).read_text("utf-8") for asset in ("page.css", "page.js"))
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n'
@@ -65,10 +70,11 @@ def page(found: Found) -> str:
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{elements.text(name)}: CorpusForge report</title>\n<style>{style}</style>\n"
         f"<script>{get_plotlyjs()}</script></head>\n<body>\n<header><h1>{elements.text(name)}</h1>"
-        f"{_contents(body)}</header>\n<main>\n{''.join(body)}\n</main>\n<script>{script}</script>\n</body></html>\n"
+        f"{_contents(body, titles)}</header>\n<main>\n{''.join(body)}\n</main>\n"
+        f"<script>{script}</script>\n</body></html>\n"
     )
 
 
-def _contents(body: list[str]) -> str:
-    there = [(name, title) for name, title in _TITLES.items() if any(f'<section id="{name}"' in part for part in body)]
+def _contents(body: Sequence[str], titles: Mapping[str, str]) -> str:
+    there = [(name, title) for name, title in titles.items() if any(f'<section id="{name}"' in part for part in body)]
     return "<nav>" + "".join(f'<a href="#{name}">{title}</a>' for name, title in there) + "</nav>"

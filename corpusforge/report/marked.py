@@ -8,7 +8,7 @@ dropped whole is judged again with the rules of the stage's manifest, because it
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow.compute as pc
 from rich.console import RenderableType
@@ -38,10 +38,35 @@ def show_document(path: str, prefix: str) -> list[RenderableType]:
         raise errors.InputMissing(f"{folder}: {prefix}", what, mend)
     if manifest.stage == "dedupe" or cuts:
         return [_about(kept, cuts), *_cut_out(kept, cuts)]
+    judged = judge(kept, rejected, manifest)
+    shown = [_about(kept, rejected)]
+    if judged.verdict:
+        shown.append(Text(f"the page was dropped: {judged.verdict}", f"bold {reason_style(judged.verdict)}"))
+    if judged.note:
+        shown.append(Text(judged.note, "dim"))
+    return [*shown, page(judged.lines)]
+
+
+class Judged(NamedTuple):
+    """A page and its lines. ``verdict``: why the page went, "" if it stays. ``note``: what is not known."""
+
+    verdict: str
+    note: str
+    lines: list[Line]
+
+
+def judge(kept: list[dict[str, Any]], rejected: list[dict[str, Any]], manifest: Manifest) -> Judged:
+    """A page from its row of DOCUMENTS, if it was kept, and its rows of REJECTS."""
     whole = [row for row in rejected if row["line"] is None]
-    if whole:
-        return [_about(whole, rejected), *_dropped(whole[0], manifest)]
-    return [_about(kept, rejected), page(merge(kept[0]["text"] if kept else "", rejected))]
+    if not whole:
+        return Judged("", "", merge(kept[0]["text"] if kept else "", rejected))
+    row = whole[0]
+    verdict = f"{row['reason']} ({visible(row['detail'])})" if row["detail"] else str(row["reason"])
+    plain: list[Line] = [(number, line, None) for number, line in enumerate(row["text"].split("\n"))]
+    try:
+        return Judged(verdict, "", _judge(row["text"], manifest) or plain)
+    except (errors.CorpusForgeError, ImportError) as error:
+        return Judged(verdict, f"its lines are not marked: {error}", plain)
 
 
 def _stage_folder(path: str) -> str:
@@ -95,18 +120,6 @@ def page(lines: list[Line]) -> RenderableType:
         style = reason_style(reason) if reason else ""
         table.add_row(str(number + 1), Text(reason or "", style), Text(visible(text), style))
     return table
-
-
-def _dropped(row: dict[str, Any], manifest: Manifest) -> list[RenderableType]:
-    detail = f" ({visible(row['detail'])})" if row["detail"] else ""
-    verdict = Text(f"the page was dropped: {row['reason']}{detail}", f"bold {reason_style(row['reason'])}")
-    plain: list[Line] = [(number, line, None) for number, line in enumerate(row["text"].split("\n"))]
-    try:
-        lines = _judge(row["text"], manifest)
-    except (errors.CorpusForgeError, ImportError) as error:
-        note = Text(f"its lines are not marked: {error}", "dim")
-        return [verdict, note, page(plain)]
-    return [verdict, page(lines or plain)]
 
 
 def _judge(text: str, manifest: Manifest) -> list[Line]:
