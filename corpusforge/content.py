@@ -81,6 +81,8 @@ def _column_hashes(column: pa.Array) -> U64:
         data = _bytes_of(values.buffers()[1])[values.offset * width :]
         hashes = _slice_hashes(data, _offsets(column), width)
     else:
+        if pa.types.is_float32(kind):
+            column, kind = column.view(pa.int32()), pa.int32()
         integers = column.cast(pa.int64(), safe=False) if pa.types.is_integer(kind) else column.view(pa.int64())
         hashes = mix(integers.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64))
     if column.null_count:

@@ -58,6 +58,9 @@ REPEATS = pa.schema(
         pa.field("text", pa.string(), nullable=False),  # the text that was cut
         pa.field("kept_document", pa.string()),  # where the first copy of it survives; null for page reasons
         pa.field("kept_start", pa.int64()),  # byte offset of the survivor there; null as above
+        pa.field("method", REASON, nullable=False),  # "lines", "exact-spans", "near-spans", "documents"
+        # Estimated Jaccard similarity of the two (0 to 1). Null: they are equal.
+        pa.field("similarity", pa.float32()),
     ]
 )
 """One row a piece of text cut by deduplication."""

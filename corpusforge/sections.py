@@ -38,6 +38,17 @@ def all_of(*values: str) -> Check:
     return check
 
 
+def some_of(*values: str) -> Check:
+    """As `all_of`, at least one, and each once."""
+
+    def check(given: tuple[str, ...]) -> str | None:
+        if not given or len(set(given)) < len(given):
+            return f"must name one or several of {', '.join(values)}, each once"
+        return all_of(*values)(given)
+
+    return check
+
+
 def at_least(low: float) -> Check:
     """The value is a number not below ``low``."""
     return lambda v: None if v >= low else f"must be at least {low:g}"
@@ -120,7 +131,11 @@ class Clean:
 class Dedupe:
     """Which repeats are cut."""
 
-    method: str = option("exact-spans", "what counts as a repeat", check=OneOf("exact-spans"))
+    method: tuple[str, ...] = option(
+        ("exact-spans",),
+        "what counts as a repeat: one or several of lines, exact-spans, near-spans, documents, in this order",
+        check=some_of("lines", "exact-spans", "near-spans", "documents"),
+    )
     span_sentences: int = option(3, "sentences of a span (T5 paper: 3)", unit="sentences", check=between(1, 64))
     min_sentences: int = option(
         3,

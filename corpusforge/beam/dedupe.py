@@ -1,37 +1,42 @@
-"""The stage `dedupe` as graphs: hash, compare in rounds, cut.
+"""The stage `dedupe`: a chain of methods, each of which reads the documents that the one before it left.
 
-    document shards -> HashWork -> hashes of spans, in a folder of their own
-    hashes -> (partition, packed block) -> GroupByKey -> find_losers -> (unit, packed rows) -> GroupByKey -> cuts-N/
-    document shards + cuts -> CutWork -> documents/, repeats/
+    document shards -> method -> scratch/chain/0-NAME/documents/ -> ... -> last method -> documents/
+                          each method's repeats/ -> repeats/
 
-Text is read twice and never shuffled; what travels are 24 bytes a span. Beam's local runner holds what it shuffles and
-never spills, so the comparison runs in rounds over ranges of the hash, as many as the memory budget asks for; on other
-runners nothing is held in this process and one round does. A round that is done is marked, in a folder for that number
-of rounds; a stage killed anywhere goes on behind its last shard or round.
+Comes in: document shards. Goes out: ``documents/`` of the last method, ``repeats/`` of all of them. The one decision: a
+method is a module with one function, ``run_method``, that reads units and writes a folder; it does not know the chain.
+What a method wrote is marked when it is through, so a stage killed anywhere goes on in the method it was in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+import dataclasses
+import importlib
+from collections.abc import Sequence
 
 from corpusforge import shards
-from corpusforge.beam.engine import Engine, listed, run_map
-from corpusforge.beam.sdk import as_itself, beam
-from corpusforge.dedupe.spans import find_losers
+from corpusforge.beam.engine import Engine, run_map
 from corpusforge.progress import Progress
 from corpusforge.sections import Dedupe
 from corpusforge.units import ShardUnit, UnitResult
-from corpusforge.work import places
-from corpusforge.work.dedupe import CutWork, HashWork, blocks, cuts_folder, plan_rounds, span_path, write_cuts
+from corpusforge.work.chain import CarryWork, Chained, chained, units_below
 
-PARTITIONS = 64
-"""Ranges of the hash sorted one by one: bounds the memory of a sort, and how many workers can share a round."""
+METHODS = {
+    "lines": "corpusforge.beam.lines",
+    "exact-spans": "corpusforge.beam.exact_spans",
+    "near-spans": "corpusforge.beam.near_spans",
+    "documents": "corpusforge.beam.near_documents",
+}
+"""Each of these modules has ``run_method(engine, settings, units, output, progress, *, audit_only)``, which writes
+``documents/`` (not with ``audit_only``) and ``repeats/`` and returns a row a unit, in the order of the units."""
 
 SCRATCH = "scratch"
-"""Folder below the output for hashes and cuts; removed when the stage is through."""
+"""Folder below the output for what is removed when the stage is through."""
 
-SHARD_BYTES = 64 << 20
+
+def scratch_of(output: str, method: str) -> str:
+    """Where a method that writes to ``output`` may keep files; it removes them when it is through."""
+    return shards.join(output, f"{SCRATCH}/{method}")
 
 
 def run(
@@ -42,87 +47,49 @@ def run(
     progress: Progress,
     *,
     audit_only: bool = False,
-) -> list[UnitResult]:
+) -> Chained:
     """Write ``documents/`` and ``repeats/`` for every upstream shard; with ``audit_only`` no documents."""
-    scratch = shards.join(output, SCRATCH)
-    sizes = [unit.bytes for unit in units]
-    hashing = HashWork(scratch, settings.span_sentences, settings.fold_numbers)
-    hashed = run_map(engine, hashing, units, sizes, label="hash", folder=scratch, progress=progress)
-    rounds = 1  # what other runners shuffle is theirs to hold or spill
-    if engine.is_local:
-        spans = sum(result.statistics.get("spans", 0) for result in hashed)
-        rounds = plan_rounds(spans, settings.memory_megabytes << 20, PARTITIONS)
-    cuts = compare(engine, units, scratch, rounds, progress)
-    floors = (settings.min_sentences, settings.min_words)
-    cutting = CutWork(output, scratch, cuts, rounds, settings.span_sentences, *floors, SHARD_BYTES, audit_only)
-    results = run_map(engine, cutting, units, sizes, label="cut", folder=output, progress=progress)
-    places.forget()
-    for number in range(rounds):  # first, so that cuts half removed are never taken for whole
-        shards.remove(_mark(cuts, number))
-    shards.remove(scratch)
-    return results
+    *before, last = settings.method
+    steps: list[list[UnitResult]] = []
+    folders: list[str] = []
+    reads: Sequence[ShardUnit] = units
+    for number, name in enumerate(before):
+        folder = shards.join(output, f"{SCRATCH}/chain/{number}-{name}")
+        steps.append(_step(engine, settings, name, reads, folder, progress))
+        folders.append(folder)
+        if number:
+            shards.remove(shards.join(folders[number - 1], "documents"))
+        reads = units_below(folder, len(reads))
+    parts = _carry(engine, folders, [len(rows) for rows in steps], output, len(reads), progress)
+    method = importlib.import_module(METHODS[last])
+    steps.append(method.run_method(engine, settings, reads, output, progress, audit_only=audit_only))
+    shards.remove(shards.join(output, SCRATCH))
+    return chained(settings.method, steps, parts)
 
 
-def compare(engine: Engine, units: Sequence[ShardUnit], scratch: str, rounds: int, progress: Progress) -> str:
-    """Find the spans that go, round by round; returns the folder they are written to."""
-    cuts = cuts_folder(scratch, rounds)
-    progress.start("compare", rounds, "rounds")
-    try:
-        for number in range(rounds):
-            if not shards.exists(_mark(cuts, number)):
-                _compare_round(engine, units, scratch, number, rounds)
-                shards.write_json(_mark(cuts, number), {"round": number, "rounds": rounds})
-            progress.advance(1)
-    finally:
-        progress.finish()
-    return cuts
+def _step(
+    engine: Engine, settings: Dedupe, name: str, units: Sequence[ShardUnit], folder: str, progress: Progress
+) -> list[UnitResult]:
+    """A method that is not the last; done already where its rows are there."""
+    mark = f"{folder}.json"
+    if shards.exists(mark):
+        return [UnitResult(**row) for row in shards.read_json(mark)]
+    method = importlib.import_module(METHODS[name])
+    rows: list[UnitResult] = method.run_method(engine, settings, units, folder, progress, audit_only=False)
+    shards.write_json(mark, [dataclasses.asdict(row) for row in rows])
+    return rows
 
 
-def _mark(cuts: str, number: int) -> str:
-    """The file that says that a round is through."""
-    return shards.join(cuts, f"round-{number}.json")
+def _carry(
+    engine: Engine, folders: Sequence[str], counts: Sequence[int], output: str, first: int, progress: Progress
+) -> int:
+    """Take the audit tables of these methods over as parts ``first`` and on; returns how many parts there are then.
 
-
-def _compare_round(engine: Engine, units: Sequence[ShardUnit], scratch: str, number: int, rounds: int) -> None:
-    items = [(span_path(scratch, unit.number), unit.number) for unit in units]
-
-    def build(pipeline: Any) -> None:
-        _ = (
-            listed(pipeline, engine, scratch, items)
-            | "Blocks" >> beam.ParDo(_Blocks(number, rounds))
-            | "ByHash" >> beam.GroupByKey()
-            | "FindLosers" >> beam.ParDo(FindLosers())
-            | "ByUnit" >> beam.GroupByKey()
-            | "WriteCuts" >> beam.ParDo(_WriteCuts(cuts_folder(scratch, rounds), number))
-        )
-
-    engine.run(build)
-
-
-class _Blocks(beam.DoFn):  # type: ignore[misc, name-defined]
-    """(path of a unit's hashes, its number) -> (partition, packed block), those of this round."""
-
-    def __init__(self, number: int, rounds: int) -> None:
-        self.number, self.rounds = number, rounds
-
-    def process(self, item: tuple[str, int]) -> Iterator[tuple[int, bytes]]:
-        with as_itself():
-            yield from blocks(*item, PARTITIONS, self.number, self.rounds)
-
-
-class FindLosers(beam.DoFn):  # type: ignore[misc, name-defined]
-    """(partition, packed blocks of all units) -> (unit, packed places of the spans that go and of those that stay)."""
-
-    def process(self, group: tuple[int, Iterable[bytes]]) -> Iterator[tuple[int, bytes]]:
-        yield from find_losers(group[1])
-
-
-class _WriteCuts(beam.DoFn):  # type: ignore[misc, name-defined]
-    """(unit, packed rows of all partitions) -> a file in the folder of cuts."""
-
-    def __init__(self, cuts: str, number: int) -> None:
-        self.cuts, self.number = cuts, number
-
-    def process(self, group: tuple[int, Iterable[bytes]]) -> None:
-        with as_itself():
-            write_cuts(self.cuts, group[0], self.number, group[1])
+    Parts before ``first`` are the last method's own: a part is a unit of one method.
+    """
+    for folder, count in zip(folders, counts, strict=True):
+        units = range(count)
+        work = CarryWork(folder, output, first)
+        run_map(engine, work, units, [0] * count, label="carry", folder=output, progress=progress)
+        first += count
+    return first

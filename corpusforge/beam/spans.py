@@ -20,8 +20,8 @@ import pyarrow as pa
 import xxhash
 
 from corpusforge import errors
-from corpusforge.beam.dedupe import PARTITIONS, FindLosers
 from corpusforge.beam.engine import count
+from corpusforge.beam.exact_spans import PARTITIONS, FindLosers
 from corpusforge.beam.io import in_batches
 from corpusforge.beam.sdk import as_itself, beam
 from corpusforge.dedupe.cut import Cuts, cut_documents, cut_sentences
@@ -182,7 +182,7 @@ class _Locate(beam.DoFn):  # type: ignore[misc, name-defined]
 class _Cut(beam.DoFn):  # type: ignore[misc, name-defined]
     """(number, batch, its cuts, where the copies are) -> what stays of the batch, and its repeats."""
 
-    def __init__(self, hashing: Mapping[str, Any], floors: Mapping[str, int]) -> None:
+    def __init__(self, hashing: Mapping[str, Any], floors: Mapping[str, Any]) -> None:
         self.hashing, self.floors = dict(hashing), dict(floors)
 
     def process(self, group: tuple[int, Mapping[str, Any]]) -> Iterator[Any]:

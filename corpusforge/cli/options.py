@@ -23,17 +23,20 @@ def setting(key: str, *names: str, flag: tuple[str, str] | None = None) -> Calla
 
     def keep(ctx: click.Context, _: click.Parameter, value: Any) -> None:
         if value is not None and value != ():
-            ctx.ensure_object(dict).setdefault("settings", {})[key] = value
+            kept = ",".join(value) if isinstance(value, tuple) else value
+            ctx.ensure_object(dict).setdefault("settings", {})[key] = kept
 
     default = ",".join(spec.default) if isinstance(spec.default, tuple) else spec.default
     shown = "" if default == "" else f"  [default: {default}{' ' + spec.unit if spec.unit else ''}]"
     kind: Any = click.Choice(list(spec.choices)) if spec.choices else type(spec.default)
-    if isinstance(spec.default, tuple):
+    many = isinstance(spec.default, tuple)  # given by commas, by the flag more than once, or both
+    if many:
         kind = str
     names = (f"{flag[0]}/{flag[1]}",) if flag else names
     if flag:
         kind = None
-    return click.option(*names, type=kind, default=None, expose_value=False, callback=keep, help=f"{spec.help}{shown}")
+    shown = f"{spec.help}{shown}"
+    return click.option(*names, type=kind, multiple=many, default=None, expose_value=False, callback=keep, help=shown)
 
 
 def with_settings(*options: Callable[[F], F]) -> Callable[[F], F]:

@@ -73,7 +73,13 @@ def cut_sentences(losers: I64, survivors: U64, length: int) -> tuple[I64, U64]:
 
 
 def cut_documents(
-    documents: pa.RecordBatch, spans: pa.RecordBatch, cuts: Cuts, *, min_sentences: int = 3, min_words: int = 0
+    documents: pa.RecordBatch,
+    spans: pa.RecordBatch,
+    cuts: Cuts,
+    *,
+    min_sentences: int = 3,
+    min_words: int = 0,
+    method: str = "exact-spans",
 ) -> Cut:
     """Cut sentences out of a batch. ``spans``: its SPANS rows; ``cuts.rows`` count from its first sentence."""
     data, ends = text_bytes(documents.column("text"))
@@ -88,7 +94,7 @@ def cut_documents(
     verdicts = _verdicts(shorter, cut_counts > 0, left, min_sentences, min_words)
     position = documents.schema.get_field_index("text")
     changed = documents.set_column(position, documents.schema.field("text"), shorter)
-    repeats = _repeats(documents, changed, sentences, cuts, verdicts)
+    repeats = _repeats(documents, changed, sentences, cuts, verdicts, method)
     stay = changed.filter(pa.array(verdicts == _STAYS))
     sizes = np.diff(text_bytes(shorter)[1])
     lost = int(ends[-1] - ends[0] - sizes.sum())
@@ -160,7 +166,7 @@ def _count_words(text: pa.StringArray) -> I64:
 
 
 def _repeats(
-    documents: pa.RecordBatch, changed: pa.RecordBatch, sentences: _Sentences, cuts: Cuts, verdicts: I64
+    documents: pa.RecordBatch, changed: pa.RecordBatch, sentences: _Sentences, cuts: Cuts, verdicts: I64, method: str
 ) -> pa.RecordBatch:
     """REPEATS rows: runs of cut sentences whose copies follow each other too, and behind them the dropped pages."""
     data, ends = text_bytes(documents.column("text"))
@@ -182,6 +188,8 @@ def _repeats(
         pa.concat_arrays([byte_slices(data, starts, stops), changed.column("text").take(pa.array(pages))]),
         pa.concat_arrays([cuts.documents.take(pa.array(first)), nothing.cast(pa.string())]),
         pa.concat_arrays([pa.array(cuts.starts[first]), nothing.cast(pa.int64())]),
+        pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(rows), np.int16)), pa.array([method])),
+        pa.nulls(len(rows), pa.float32()),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=REPEATS).take(pa.array(np.argsort(rows, kind="stable")))
 

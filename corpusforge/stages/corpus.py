@@ -145,5 +145,6 @@ def dedupe(made: Recipe, upstream: str, output: str, execution: Execution) -> Ou
         from corpusforge.beam import dedupe as beam_dedupe
 
         with stage.timed(output, "dedupe", execution) as measured:
-            beam_dedupe.run(engine, made.dedupe, units, output, execution.progress)
-        return stage.finish(output, "dedupe", digest, section, above, len(units), measured)
+            done = beam_dedupe.run(engine, made.dedupe, units, output, execution.progress)
+        counted = {"tallies": done.tallies, "statistics": done.statistics}
+        return stage.finish(output, "dedupe", digest, section, above, done.parts, measured, **counted)

@@ -63,19 +63,14 @@ def dedupe(made: Recipe, upstream: str, execution: Execution) -> Preview:
     from corpusforge.beam import dedupe as beam_dedupe
 
     _, units = stage.upstream_units(upstream, "documents")
-    tallies: shards.Tallies = {}
-    statistics: dict[str, Any] = {}
     examples: dict[str, list[dict[str, Any]]] = {}
     with tempfile.TemporaryDirectory(prefix="corpusforge-") as scratch:
         engine = corpus.engine_of(execution)
-        results = beam_dedupe.run(engine, made.dedupe, units, scratch, execution.progress, audit_only=True)
-        for result in results:
-            shards.add_tallies(tallies, result.tallies)
-            shards.add_statistics(statistics, result.statistics)
+        done = beam_dedupe.run(engine, made.dedupe, units, scratch, execution.progress, audit_only=True)
         for name in shards.list_names(shards.join(scratch, "repeats"), ".parquet"):
             for batch in shards.read_shard(shards.join(scratch, f"repeats/{name}")):
                 _collect(examples, batch.slice(0, 100).to_pylist())
-    return Preview(statistics["documents_in"], tallies, statistics, examples)
+    return Preview(done.statistics.get("documents_in", 0), done.tallies, done.statistics, examples)
 
 
 def _sample(units: list[Unit], options: ReadOptions, sample: int) -> Iterator[RawBatch]:

@@ -18,7 +18,7 @@ import xxhash
 from corpusforge import __version__, errors, shards
 from corpusforge.content import combine
 from corpusforge.progress import Progress, Silent
-from corpusforge.shards import Manifest
+from corpusforge.shards import Manifest, Tallies
 from corpusforge.stages.claim import TIMING, digest_of
 from corpusforge.units import ShardUnit
 
@@ -52,11 +52,15 @@ def manifest_of(
     recipe: Mapping[str, Any],
     upstream: Mapping[str, str],
     *,
+    tallies: Tallies | None = None,
     statistics: Mapping[str, Any] | None = None,
     units: int | None = None,
 ) -> Manifest:
-    """Gather the entries of a stage's first ``units`` units (None: all) into a manifest; it is not saved yet."""
-    found, tallies, counted = shards.gather(shards.load_entries(folder, units))
+    """Gather the entries of a stage's first ``units`` units (None: all) into a manifest; it is not saved yet.
+
+    ``tallies``: instead of those of the entries; ``statistics``: over those of the entries.
+    """
+    found, gathered, counted = shards.gather(shards.load_entries(folder, units))
     return Manifest(
         stage=stage,
         digest=digest,
@@ -64,7 +68,7 @@ def manifest_of(
         rows={table: sum(s.rows for s in many) for table, many in found.items()},
         bytes={table: sum(s.bytes for s in many) for table, many in found.items()},
         shards=found,
-        tallies=tallies,
+        tallies=gathered if tallies is None else tallies,
         statistics={**counted, **(statistics or {})},
         recipe=dict(recipe),
         upstream=dict(upstream),
@@ -90,10 +94,14 @@ def finish(
     upstream: Mapping[str, str],
     units: int,
     measured: Mapping[str, float],
+    *,
+    tallies: Tallies | None = None,
+    statistics: Mapping[str, Any] | None = None,
 ) -> Outcome:
-    """Check that every unit left its output, write the manifest, and give the outcome."""
+    """Check that every unit left its output, write the manifest, and give the outcome. The rest as in `manifest_of`."""
     check_units(folder, units)
-    manifest = manifest_of(folder, stage, digest, recipe, upstream, units=units)
+    counted: dict[str, Any] = {"tallies": tallies, "statistics": statistics}
+    manifest = manifest_of(folder, stage, digest, recipe, upstream, units=units, **counted)
     manifest.save(folder)
     return Outcome(folder, manifest, False, measured["seconds"], int(measured["peak_rss"]))
 

@@ -15,13 +15,13 @@ from counting_work import CountingWork, units
 from documents_on_disk import documents, write_units
 from raw_pages import write_pages
 from test_clean_stage import run as clean
-from test_stage_graphs import Settings, content
+from test_stage_graphs import content
 
 from corpusforge import errors
 from corpusforge.beam import dedupe, instances, vocab
 from corpusforge.beam.engine import Engine, run_map
 from corpusforge.progress import Silent
-from corpusforge.sections import Instances
+from corpusforge.sections import Dedupe, Instances
 from corpusforge.tokens.counts import select_counts
 from corpusforge.tokens.learn import learn_wordpiece
 
@@ -96,7 +96,7 @@ def test_the_line_gives_the_digests_of_the_local_run(portable: Engine, tmp_path:
     for name, engine in (("here", Engine(1)), ("there", portable)):
         out = tmp_path / name
         clean(tmp_path / "pages", out / "clean", engine)
-        dedupe.run(engine, Settings(), shards, str(out / "dedupe"), Silent())
+        dedupe.run(engine, Dedupe(), shards, str(out / "dedupe"), Silent())
         words = vocab.run(engine, True, shards, str(out / "vocab"), Silent())
         counts, statistics = select_counts(vocab.read_blocks(words), min_count=1, max_words=10**6)
         learned = learn_wordpiece(counts, 512, unused=16)

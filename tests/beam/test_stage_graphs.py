@@ -5,18 +5,17 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from documents_on_disk import documents, write_units
 
 from corpusforge import shards
-from corpusforge.beam import dedupe, instances, vocab
+from corpusforge.beam import dedupe, exact_spans, instances, vocab
 from corpusforge.beam.engine import Engine
 from corpusforge.content import combine
 from corpusforge.progress import Silent
-from corpusforge.sections import Instances
+from corpusforge.sections import Dedupe, Instances
 from corpusforge.tokens.counts import count_words, select_counts
 from corpusforge.tokens.learn import learn_wordpiece
 from corpusforge.units import ShardUnit
@@ -26,15 +25,6 @@ from corpusforge.work.vocab import CountWork
 ROWS = documents(90)
 
 
-@dataclass(frozen=True)
-class Settings:
-    span_sentences: int = 3
-    min_sentences: int = 3
-    min_words: int = 0
-    fold_numbers: bool = False
-    memory_megabytes: int = 2048
-
-
 def content(folder: Path, table: str) -> tuple[str, int]:
     written = [entry.tables[table] for entry in shards.load_entries(str(folder))]
     return combine(shard.content for shard in written), sum(shard.rows for shard in written)
@@ -42,7 +32,7 @@ def content(folder: Path, table: str) -> tuple[str, int]:
 
 def deduped(folder: Path, cuts: list[int], workers: int) -> Path:
     units = write_units(folder, ROWS, cuts)
-    dedupe.run(Engine(workers), Settings(), units, str(folder / "out"), Silent())
+    dedupe.run(Engine(workers), Dedupe(), units, str(folder / "out"), Silent())
     assert not (folder / "out" / dedupe.SCRATCH).exists()
     return folder / "out"
 
@@ -65,7 +55,7 @@ def test_dedupe_does_not_depend_on_the_cut(workers: int, tmp_path: Path, straigh
 
 
 def test_dedupe_in_rounds(tmp_path: Path, straight: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dedupe, "plan_rounds", lambda *_: 3)
+    monkeypatch.setattr(exact_spans, "plan_rounds", lambda *_: 3)
     out = deduped(tmp_path, [30], 1)
     for table in ("documents", "repeats"):
         assert content(out, table) == content(straight, table)
@@ -77,7 +67,7 @@ def test_dedupe_goes_on_after_a_crash_between_rounds(
 ) -> None:
     """With as many rounds as before those done are kept; with another number nothing of the old ones is."""
     units = write_units(tmp_path, ROWS, [30])
-    whole, done = dedupe._compare_round, []
+    whole, done = exact_spans._compare_round, []
 
     def stumble(engine: Engine, units: Sequence[ShardUnit], scratch: str, number: int, rounds: int) -> None:
         done.append((number, rounds))
@@ -85,12 +75,12 @@ def test_dedupe_goes_on_after_a_crash_between_rounds(
             raise RuntimeError("crash")
         whole(engine, units, scratch, number, rounds)
 
-    monkeypatch.setattr(dedupe, "_compare_round", stumble)
-    monkeypatch.setattr(dedupe, "plan_rounds", lambda *_: 3)
+    monkeypatch.setattr(exact_spans, "_compare_round", stumble)
+    monkeypatch.setattr(exact_spans, "plan_rounds", lambda *_: 3)
     with pytest.raises(RuntimeError, match="crash"):
-        dedupe.run(Engine(1), Settings(), units, str(tmp_path / "out"), Silent())
-    monkeypatch.setattr(dedupe, "plan_rounds", lambda *_: rounds)
-    dedupe.run(Engine(1), Settings(), units, str(tmp_path / "out"), Silent())
+        dedupe.run(Engine(1), Dedupe(), units, str(tmp_path / "out"), Silent())
+    monkeypatch.setattr(exact_spans, "plan_rounds", lambda *_: rounds)
+    dedupe.run(Engine(1), Dedupe(), units, str(tmp_path / "out"), Silent())
     assert done[3:] == ([(2, 3)] if rounds == 3 else [(0, 2), (1, 2)])
     for table in ("documents", "repeats"):
         assert content(tmp_path / "out", table) == content(straight, table)
@@ -105,9 +95,9 @@ def test_dedupe_killed_while_it_removes_cuts(tmp_path: Path, straight: Path, mon
     units, out, remove = write_units(tmp_path, ROWS, [30]), str(tmp_path / "out"), shards.remove
 
     def run(rounds: int) -> None:
-        monkeypatch.setattr(dedupe, "plan_rounds", lambda *_: rounds)
+        monkeypatch.setattr(exact_spans, "plan_rounds", lambda *_: rounds)
         with contextlib.suppress(Killed):
-            dedupe.run(Engine(1), Settings(), units, out, Silent())
+            dedupe.run(Engine(1), Dedupe(), units, out, Silent())
 
     def killed(*_: object, **__: object) -> None:
         raise Killed
@@ -120,7 +110,7 @@ def test_dedupe_killed_while_it_removes_cuts(tmp_path: Path, straight: Path, mon
         remove(path)
 
     with monkeypatch.context() as patched:
-        patched.setattr(dedupe, "CutWork", killed)
+        patched.setattr(exact_spans, "CutWork", killed)
         run(3)
     with monkeypatch.context() as patched:
         patched.setattr(shards, "remove", half)
@@ -145,10 +135,10 @@ def test_dedupe_killed_while_it_removes_its_scratch(
 
     with monkeypatch.context() as patched, contextlib.suppress(Killed):
         patched.setattr(shards, "remove", half)
-        dedupe.run(Engine(1), Settings(), units, str(out), Silent())
+        dedupe.run(Engine(1), Dedupe(), units, str(out), Silent())
     for part in (out / "documents").glob("*.parquet"):
         part.unlink()
-    dedupe.run(Engine(1), Settings(), units, str(out), Silent())
+    dedupe.run(Engine(1), Dedupe(), units, str(out), Silent())
     for table in ("documents", "repeats"):
         assert content(out, table) == content(straight, table)
 
@@ -161,10 +151,10 @@ class Elsewhere(Engine):
 
 def test_other_runners_compare_in_one_round(tmp_path: Path, straight: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    whole = dedupe._compare_round
-    monkeypatch.setattr(dedupe, "plan_rounds", lambda *_: 5)
-    monkeypatch.setattr(dedupe, "_compare_round", lambda *given: (seen.append(given[3:]), whole(*given)))
-    dedupe.run(Elsewhere(1), Settings(), write_units(tmp_path, ROWS, [30]), str(tmp_path / "out"), Silent())
+    whole = exact_spans._compare_round
+    monkeypatch.setattr(exact_spans, "plan_rounds", lambda *_: 5)
+    monkeypatch.setattr(exact_spans, "_compare_round", lambda *given: (seen.append(given[3:]), whole(*given)))
+    dedupe.run(Elsewhere(1), Dedupe(), write_units(tmp_path, ROWS, [30]), str(tmp_path / "out"), Silent())
     assert seen == [(0, 1)]
     for table in ("documents", "repeats"):
         assert content(tmp_path / "out", table) == content(straight, table)

@@ -11,7 +11,7 @@ import pytest
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.testing.util import assert_that
 from documents_on_disk import documents, write_units
-from test_stage_graphs import ROWS, Settings, content
+from test_stage_graphs import ROWS, content
 
 import corpusforge.beam as transforms
 from corpusforge import errors, shards
@@ -19,7 +19,7 @@ from corpusforge.beam import dedupe, instances
 from corpusforge.beam.engine import Engine, counters
 from corpusforge.content import ContentDigest
 from corpusforge.progress import Silent
-from corpusforge.sections import Instances
+from corpusforge.sections import Dedupe, Instances
 from corpusforge.tokens.counts import count_words
 from corpusforge.tokens.learn import learn_wordpiece
 
@@ -60,7 +60,7 @@ def test_coder_keeps_only_what_a_slice_shows() -> None:
 @pytest.mark.parametrize("size", [7, 90])
 def test_dedupe_gives_what_the_stage_gives(size: int, tmp_path: Path) -> None:
     units = write_units(tmp_path / "in", ROWS, [20])
-    dedupe.run(Engine(1), Settings(), units, str(tmp_path / "stage"), Silent())
+    dedupe.run(Engine(1), Dedupe(), units, str(tmp_path / "stage"), Silent())
     out = str(tmp_path / "own")
     with pipeline() as p:
         kept, repeats = p | beam.Create(batches(ROWS, size)) | transforms.DedupeSpans()

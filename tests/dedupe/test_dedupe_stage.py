@@ -55,7 +55,9 @@ def run(
 
 
 def rows_of(repeats: pa.Table) -> list[tuple[Any, ...]]:
-    return [tuple(row.values()) for row in repeats.to_pylist()]
+    """The rows as the oracle gives them."""
+    assert {(row["method"], row["similarity"]) for row in repeats.to_pylist()} <= {("exact-spans", None)}
+    return [tuple(row.values())[:7] for row in repeats.to_pylist()]
 
 
 def sentence_words(text: str) -> list[tuple[str, ...]]:

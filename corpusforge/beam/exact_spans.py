@@ -1,0 +1,129 @@
+"""The method `exact-spans` as graphs: hash, compare in rounds, cut.
+
+    document shards -> HashWork -> hashes of spans, in a folder of their own
+    hashes -> (partition, packed block) -> GroupByKey -> find_losers -> (unit, packed rows) -> GroupByKey -> cuts-N/
+    document shards + cuts -> CutWork -> documents/, repeats/
+
+Text is read twice and never shuffled; what travels are 24 bytes a span. Beam's local runner holds what it shuffles and
+never spills, so the comparison runs in rounds over ranges of the hash, as many as the memory budget asks for; on other
+runners nothing is held in this process and one round does. A round that is done is marked, in a folder for that number
+of rounds; a stage killed anywhere goes on behind its last shard or round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from corpusforge import shards
+from corpusforge.beam.dedupe import scratch_of
+from corpusforge.beam.engine import Engine, listed, run_map
+from corpusforge.beam.sdk import as_itself, beam
+from corpusforge.dedupe.spans import find_losers
+from corpusforge.progress import Progress
+from corpusforge.sections import Dedupe
+from corpusforge.units import ShardUnit, UnitResult
+from corpusforge.work import places
+from corpusforge.work.dedupe import CutWork, HashWork, blocks, cuts_folder, plan_rounds, span_path, write_cuts
+
+PARTITIONS = 64
+"""Ranges of the hash sorted one by one: bounds the memory of a sort, and how many workers can share a round."""
+
+SHARD_BYTES = 64 << 20
+
+
+METHOD = "exact-spans"
+
+
+def run_method(
+    engine: Engine,
+    settings: Dedupe,
+    units: Sequence[ShardUnit],
+    output: str,
+    progress: Progress,
+    *,
+    audit_only: bool = False,
+) -> list[UnitResult]:
+    """Write ``documents/`` and ``repeats/`` for every upstream shard; with ``audit_only`` no documents."""
+    scratch = scratch_of(output, METHOD)
+    sizes = [unit.bytes for unit in units]
+    hashing = HashWork(scratch, settings.span_sentences, settings.fold_numbers)
+    hashed = run_map(engine, hashing, units, sizes, label="hash", folder=scratch, progress=progress)
+    rounds = 1  # what other runners shuffle is theirs to hold or spill
+    if engine.is_local:
+        spans = sum(result.statistics.get("spans", 0) for result in hashed)
+        rounds = plan_rounds(spans, settings.memory_megabytes << 20, PARTITIONS)
+    cuts = compare(engine, units, scratch, rounds, progress)
+    floors = (settings.min_sentences, settings.min_words)
+    cutting = CutWork(output, scratch, cuts, rounds, settings.span_sentences, *floors, SHARD_BYTES, audit_only)
+    results = run_map(engine, cutting, units, sizes, label="cut", folder=output, progress=progress)
+    places.forget()
+    for number in range(rounds):  # first, so that cuts half removed are never taken for whole
+        shards.remove(_mark(cuts, number))
+    shards.remove(scratch)
+    return results
+
+
+def compare(engine: Engine, units: Sequence[ShardUnit], scratch: str, rounds: int, progress: Progress) -> str:
+    """Find the spans that go, round by round; returns the folder they are written to."""
+    cuts = cuts_folder(scratch, rounds)
+    progress.start("compare", rounds, "rounds")
+    try:
+        for number in range(rounds):
+            if not shards.exists(_mark(cuts, number)):
+                _compare_round(engine, units, scratch, number, rounds)
+                shards.write_json(_mark(cuts, number), {"round": number, "rounds": rounds})
+            progress.advance(1)
+    finally:
+        progress.finish()
+    return cuts
+
+
+def _mark(cuts: str, number: int) -> str:
+    """The file that says that a round is through."""
+    return shards.join(cuts, f"round-{number}.json")
+
+
+def _compare_round(engine: Engine, units: Sequence[ShardUnit], scratch: str, number: int, rounds: int) -> None:
+    items = [(span_path(scratch, unit.number), unit.number) for unit in units]
+
+    def build(pipeline: Any) -> None:
+        _ = (
+            listed(pipeline, engine, scratch, items)
+            | "Blocks" >> beam.ParDo(_Blocks(number, rounds))
+            | "ByHash" >> beam.GroupByKey()
+            | "FindLosers" >> beam.ParDo(FindLosers())
+            | "ByUnit" >> beam.GroupByKey()
+            | "WriteCuts" >> beam.ParDo(_WriteCuts(cuts_folder(scratch, rounds), number))
+        )
+
+    engine.run(build)
+
+
+class _Blocks(beam.DoFn):  # type: ignore[misc, name-defined]
+    """(path of a unit's hashes, its number) -> (partition, packed block), those of this round."""
+
+    def __init__(self, number: int, rounds: int) -> None:
+        self.number, self.rounds = number, rounds
+
+    def process(self, item: tuple[str, int]) -> Iterator[tuple[int, bytes]]:
+        with as_itself():
+            yield from blocks(*item, PARTITIONS, self.number, self.rounds)
+
+
+class FindLosers(beam.DoFn):  # type: ignore[misc, name-defined]
+    """(partition, packed blocks of all units) -> (unit, packed places of the spans that go and of those that stay)."""
+
+    def process(self, group: tuple[int, Iterable[bytes]]) -> Iterator[tuple[int, bytes]]:
+        yield from find_losers(group[1])
+
+
+class _WriteCuts(beam.DoFn):  # type: ignore[misc, name-defined]
+    """(unit, packed rows of all partitions) -> a file in the folder of cuts."""
+
+    def __init__(self, cuts: str, number: int) -> None:
+        self.cuts, self.number = cuts, number
+
+    def process(self, group: tuple[int, Iterable[bytes]]) -> None:
+        with as_itself():
+            write_cuts(self.cuts, group[0], self.number, group[1])

@@ -1,0 +1,84 @@
+"""Between two methods of a deduplication chain: what one wrote becomes the input of the next.
+
+Comes in: the folder that a method wrote. Goes out: its documents as units of the next method, its audit tables as
+shards of the stage's own folder, and the numbers of the whole chain. The one decision: nothing is summed over methods
+that is not a sum (documents in are those of the first, documents out those of the last).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from corpusforge import errors, schemas, shards
+from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
+
+CARRIED = {"repeats": schemas.REPEATS}
+"""Tables of every method that are kept beside those of the last."""
+
+_OF_FIRST = ("documents_in", "text_bytes_in")
+_OF_LAST = ("documents_out", "text_bytes_out")
+
+
+class Chained(NamedTuple):
+    """What a chain did. ``parts``: units below the output, those of the last method first."""
+
+    parts: int
+    tallies: shards.Tallies
+    statistics: dict[str, Any]  # of the whole chain, and under "methods" of each method, with its tallies
+
+
+@dataclasses.dataclass(frozen=True)
+class CarryWork:
+    """Copies the audit tables of a method's unit: ``folder`` to ``output``, where it is part ``first`` + its number."""
+
+    folder: str
+    output: str
+    first: int
+
+    def __call__(self, unit: int, advance: Advance) -> UnitResult:
+        """Copy one unit; tallies and statistics stay with the chain's own."""
+        tables = {name: (schema, "parquet") for name, schema in CARRIED.items()}
+        with UnitOutput(self.output, self.first + unit, tables, shard_bytes=1 << 62) as output:
+            if output.done:
+                return output.result(resumed=True)
+            for entry in shards.unit_entries(self.folder, unit):
+                for name, schema in CARRIED.items():
+                    for batch in shards.read_shard(shards.join(self.folder, entry.tables[name].name)):
+                        rows = {name: batch.cast(schema)}
+                        output.write(rows, position=entry.position, size=0, tallies={}, statistics={})
+            return output.finish()
+
+
+def units_below(folder: str, units: int) -> list[ShardUnit]:
+    """The documents that a method of so many units left, a shard a unit of the next method."""
+    found: list[ShardUnit] = []
+    complete = set()
+    for entry in shards.load_entries(folder, units):
+        shard = entry.tables["documents"]
+        found.append(ShardUnit(len(found), shards.join(folder, shard.name), shard.rows, shard.bytes))
+        if entry.last:
+            complete.add(entry.unit)
+    if len(complete) < units:
+        raise errors.ManifestInvalid(folder, f"{units - len(complete)} of {units} units are missing", "run it again")
+    return found
+
+
+def chained(methods: Sequence[str], steps: Sequence[Sequence[UnitResult]], parts: int) -> Chained:
+    """The numbers of a chain from the rows of its methods."""
+    tallies: shards.Tallies = {}
+    statistics: dict[str, Any] = {}
+    by_method = {}
+    for number, (name, rows) in enumerate(zip(methods, steps, strict=True)):
+        of_method: dict[str, Any] = {"tallies": {}}
+        for row in rows:
+            shards.add_tallies(of_method["tallies"], row.tallies)
+            shards.add_statistics(of_method, row.statistics)
+        shards.add_tallies(tallies, of_method["tallies"])
+        by_method[name] = of_method
+        left_out = {"tallies"}
+        left_out |= set(_OF_FIRST) if number else set()
+        left_out |= set(_OF_LAST) if number < len(steps) - 1 else set()
+        shards.add_statistics(statistics, {key: value for key, value in of_method.items() if key not in left_out})
+    return Chained(parts, tallies, {**statistics, "methods": by_method})
