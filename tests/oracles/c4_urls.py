@@ -32,7 +32,8 @@ def number(url: str) -> int:
 
 def domain_of(url: str) -> str:
     """The host of a URL, lower case, without user, port and the dot at its end."""
-    rest = url.partition("://")[2] or url
+    scheme = re.match(r"([a-zA-Z][a-zA-Z0-9+.-]*:)?//", url)
+    rest = url[scheme.end() :] if scheme else url
     host = re.split(r"[/?#\\]", rest, maxsplit=1)[0].rpartition("@")[2]
     host = host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]
     return host.lower().rstrip(".")
