@@ -1,0 +1,103 @@
+"""The step `urls`: which pages lists of domains and substrings drop, and what the rejects say of them."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpusforge import errors
+from corpusforge.clean.url_lists import UrlLists
+from corpusforge.schemas import DOCUMENTS
+from tests.oracles import c4_urls
+
+NAMES = ["a.org", "b.a.org", "c.net", "x"]
+PARTS = ["/tag/", "?reply", "AD", "ä", "."]
+URLS = st.lists(
+    st.one_of(
+        st.none(), st.lists(st.sampled_from([*NAMES, *PARTS, "http://", "/", "ad", "Ä"]), max_size=5).map("".join)
+    )
+)
+
+
+def documents(urls: list[str | None]) -> pa.RecordBatch:
+    """DOCUMENTS with these URLs."""
+    rows = [
+        {"id": str(i), "url": url, "source": "s", "position": i, "timestamp": None, "language": None, "text": "t"}
+        for i, url in enumerate(urls)
+    ]
+    return pa.RecordBatch.from_pylist(rows, DOCUMENTS)
+
+
+def decide(step: UrlLists, urls: list[str | None]) -> list[tuple[str, str | None]]:
+    """(reason, detail) of each URL."""
+    verdict = step.apply(documents(urls))
+    return [(verdict.reasons[code], verdict.details.get(i)) for i, code in enumerate(verdict.codes.tolist())]
+
+
+def test_allow_and_block() -> None:
+    step = UrlLists(allow=("a.org",), block=("b.a.org",))
+    urls: list[str | None] = ["http://a.org/1", "http://x.b.a.org", "http://c.net/", None]
+    assert decide(step, urls) == [
+        ("kept", None),
+        ("page:url-blocked", "b.a.org"),
+        ("page:url-not-allowed", "http://c.net/"),
+        ("page:url-not-allowed", "no URL"),
+    ]
+
+
+def test_a_page_without_url_passes_lists_of_what_is_blocked() -> None:
+    assert decide(UrlLists(block=("a.org",), block_substrings=("/ads/",)), [None, ""]) == [("kept", None)] * 2
+
+
+@given(URLS, st.sets(st.sampled_from(NAMES)), st.sets(st.sampled_from(NAMES)), st.sets(st.sampled_from(PARTS)))
+def test_as_decided_one_by_one(urls: list[str | None], allow: set[str], block: set[str], parts: set[str]) -> None:
+    def one(url: str | None) -> str:
+        if allow and not (url and c4_urls.covered(url, allow)):
+            return "page:url-not-allowed"
+        blocked = url and (c4_urls.covered(url, block) or any(part.lower() in url.lower() for part in parts))
+        return "page:url-blocked" if blocked else "kept"
+
+    step = UrlLists(tuple(sorted(allow)), tuple(sorted(block)), tuple(sorted(parts)))
+    assert [reason for reason, _ in decide(step, urls)] == [one(url) for url in urls]
+
+
+def test_substrings_are_no_expressions() -> None:
+    step = UrlLists(block_substrings=(".*", "(", "$"))
+    assert [reason for reason, _ in decide(step, ["http://a/b", "http://a/(b", "http://a/.*"])] == [
+        "kept",
+        "page:url-blocked",
+        "page:url-blocked",
+    ]
+
+
+def test_thousands_of_substrings() -> None:
+    step = UrlLists(block_substrings=tuple(f"/part-{i}/" for i in range(3000)))
+    assert decide(step, ["http://a/PART-2999/", "http://a/part-3000/"]) == [
+        ("page:url-blocked", "/part-2999/"),
+        ("kept", None),
+    ]
+    with pytest.raises(errors.RecipeInvalid, match="substrings"):
+        UrlLists(block_substrings=tuple(f"/part-{i}/" for i in range(10_001))).check()
+
+
+def test_the_digest_is_of_entries_and_not_of_where_they_stand(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("# names\nb.org\na.org\n")
+    from_file = UrlLists(block=(f"@{tmp_path / 'a.txt'}",))
+    assert from_file.resources() == UrlLists(block=("a.org", "b.org")).resources()
+    assert from_file.resources() != UrlLists(block=("a.org",)).resources()
+    copy = pickle.loads(pickle.dumps(from_file))
+    assert decide(copy, ["http://b.org"]) == [("page:url-blocked", "b.org")]
+
+
+def test_lists_that_could_not_work_stop_before_the_run(tmp_path: Path) -> None:
+    with pytest.raises(errors.ResourceMissing):
+        UrlLists(block=(f"@{tmp_path / 'none.txt'}",)).check()
+    (tmp_path / "empty.txt").write_text("# nothing\n")
+    with pytest.raises(errors.RecipeInvalid, match="no page would stay"):
+        UrlLists(allow=(f"@{tmp_path / 'empty.txt'}",)).check()
+    assert UrlLists().is_empty
