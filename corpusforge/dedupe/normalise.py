@@ -93,14 +93,14 @@ def _normal_forms(spans: Spans, fold_numbers: bool) -> list[tuple[Bools, Forms]]
 
 
 def _ascii_forms(data: npt.NDArray[np.uint8], offsets: I64, fold_numbers: bool) -> Forms:
-    return _collapse(_ascii_table(fold_numbers)[data], offsets)
+    return _collapse(ascii_table(fold_numbers)[data], offsets)
 
 
 def _wide_forms(data: npt.NDArray[np.uint8], offsets: I64, fold_numbers: bool) -> Forms:
     leads = np.cumsum((data & 0xC0) != 0x80)
     characters = np.concatenate([[0], leads])[offsets]
     codes = np.frombuffer(data.tobytes().decode().encode("utf-32-le"), "<u4")
-    packed, starts, stops = _collapse(_code_table(fold_numbers)[codes], characters)
+    packed, starts, stops = _collapse(code_table(fold_numbers)[codes], characters)
     widths = np.ones(len(packed) + 1, np.int64)
     widths[0] = 0
     for bound in (0x80, 0x800, 0x10000):
@@ -144,12 +144,14 @@ def _mapped(code: int, fold_numbers: bool) -> int:
 
 
 @functools.cache
-def _ascii_table(fold_numbers: bool) -> npt.NDArray[np.uint8]:
+def ascii_table(fold_numbers: bool) -> npt.NDArray[np.uint8]:
+    """The normal form of every ASCII byte, a space for separators (and for the other bytes)."""
     return np.array([_mapped(code, fold_numbers) for code in range(128)] + [_SPACE] * 128, np.uint8)
 
 
 @functools.cache
-def _code_table(fold_numbers: bool) -> npt.NDArray[np.uint32]:
+def code_table(fold_numbers: bool) -> npt.NDArray[np.uint32]:
+    """The normal form of every code point, a space for separators."""
     # Planes 3 to 13 and 15 up hold ideographs and private characters, which are their own lower case; of plane 14 only
     # the tags are invisible. The loop takes a tenth of a second, once a process, and only where text is not ASCII.
     table = np.arange(0x110000, dtype=np.uint32)

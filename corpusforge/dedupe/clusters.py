@@ -1,0 +1,43 @@
+"""Groups of documents that hang together: connected components of pairs.
+
+Comes in: pairs of row numbers. Goes out: for each row the smallest number of its component.
+
+Decision: labels run towards the smallest: every root takes the smallest root next to it, then all rows take their
+root's root until nothing moves. A root that is larger than all roots next to it is gone after one round and its neighbours
+after the next, so rounds grow with the logarithm of the number of rows, also for chains and stars. The result does not
+depend on the order of the pairs.
+
+Memory: the pairs and the labels at 8 bytes each, and as much again while a round runs: 10^8 pairs take about 5 GB.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from corpusforge.text import I64
+
+
+def components(pairs: I64, count: int) -> I64:
+    """The smallest row of the component of each of ``count`` rows. ``pairs``: ``int64[m, 2]``.
+
+    >>> components(np.array([[1, 3], [4, 3]]), 5).tolist()
+    [0, 1, 2, 1, 1]
+    """
+    labels = np.arange(count)
+    left, right = pairs[:, 0], pairs[:, 1]
+    while len(left):
+        left, right = labels[left], labels[right]
+        apart = left != right
+        left, right = left[apart], right[apart]
+        np.minimum.at(labels, np.maximum(left, right), np.minimum(left, right))
+        labels = _shortened(labels)
+    return labels
+
+
+def _shortened(labels: I64) -> I64:
+    """Every row points to the root of its tree."""
+    while True:
+        next_labels = labels[labels]
+        if np.array_equal(next_labels, labels):
+            return labels
+        labels = next_labels

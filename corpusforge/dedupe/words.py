@@ -1,0 +1,215 @@
+"""One 64-bit hash a word: what shingles are made of.
+
+Comes in: byte spans of sentences (`text.Spans`). Goes out: the hash of every word in the order of the text, and which
+words each sentence owns.
+
+Words are those of `normalise`: lower-case runs of characters between separators, equal in UTF-8. One thing more: in
+scripts that put no spaces between words every character is a word of its own (`_UNSPACED`), for otherwise a paragraph
+of Chinese would be a handful of words and no near copy of it would share a shingle of five.
+
+Decision: words are found and lower-cased in place, in the bytes of the text, and hashed eight bytes at a time for all
+words at once. The few characters whose lower case has another length in UTF-8 (the Kelvin sign, the Turkish I with a
+dot) stay as they are in place; words that hold one are hashed one by one.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from corpusforge.dedupe.normalise import ascii_table, code_table
+from corpusforge.seeds import U64
+from corpusforge.text import I64, U8, Spans
+
+LONG_WORD = 64
+"""Words of more bytes than this are hashed one by one with xxh3-64: sixteen-byte words fill a page of English, longer
+ones are addresses and encoded data, and without a bound one of a megabyte would make 131,072 rounds."""
+
+_SPACE = 0x20
+_BLOCK = 8
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # the golden ratio, as in `seeds`
+_UNSPACED = (
+    (0x0E00, 0x0EFF),  # Thai, Lao
+    (0x1000, 0x109F),  # Myanmar
+    (0x1780, 0x17FF),  # Khmer
+    (0x3040, 0x30FF),  # Hiragana, Katakana
+    (0x31F0, 0x31FF),  # Katakana phonetic extensions
+    (0x3400, 0x4DBF),  # CJK ideographs, extension A
+    (0x4E00, 0x9FFF),  # CJK ideographs
+    (0xF900, 0xFAFF),  # CJK compatibility ideographs
+    (0x20000, 0x3FFFF),  # CJK ideographs, extensions B and up
+)
+"""Unicode blocks (Blocks.txt) of the line breaking classes ID, CJ and SA of UAX 14: text without spaces. Korean has
+spaces and stays as it is."""
+
+
+class Words(NamedTuple):
+    """Words of a column of sentences; sentence i owns words ``offsets[i]`` to ``offsets[i + 1]``."""
+
+    hashes: U64
+    offsets: I64
+
+
+class _Bytes(NamedTuple):
+    """Text in its normal form, byte by byte: separators are 0, and ``cuts`` tells where a word must end."""
+
+    data: U8
+    cuts: npt.NDArray[np.bool_]
+    odd: I64  # where characters stand whose lower case has another length
+
+
+def hash_words(sentences: Spans, *, fold_numbers: bool = False) -> Words:
+    """The hash of every word of every sentence.
+
+    >>> data = np.frombuffer(b"So it is. IT, IS", np.uint8)
+    >>> found = hash_words(Spans(data, np.array([0, 10]), np.array([9, 16]), np.array([0, 2]), np.array([0])))
+    >>> found.offsets.tolist(), (found.hashes[1:3] == found.hashes[3:]).tolist()
+    ([0, 3, 5], [True, True])
+    """
+    if not len(sentences.starts):
+        return Words(np.zeros(0, np.uint64), np.zeros(1, np.int64))
+    first, last = int(sentences.starts[0]), int(sentences.stops[-1])
+    text = sentences.data[first:last]
+    normal = _normal_bytes(text, fold_numbers)
+    normal.cuts[sentences.starts - first] = True
+    starts, stops = _word_bounds(normal)
+    hashes = _hash_blocks(normal.data, starts, stops)
+    _hash_long(hashes, normal.data, starts, stops)
+    _hash_odd(hashes, text, starts, stops, normal.odd, fold_numbers)
+    offsets = np.searchsorted(starts, np.append(sentences.starts - first, last - first))
+    return Words(hashes, offsets)
+
+
+def hash_word(word: bytes) -> int:
+    """The hash of one word in its normal form: what `hash_words` gives for it.
+
+    >>> hex(hash_word(b"so"))
+    '0x...'
+    """
+    data = np.frombuffer(word, np.uint8)
+    hashes = _hash_blocks(data, np.zeros(1, np.int64), np.full(1, len(data)))
+    _hash_long(hashes, data, np.zeros(1, np.int64), np.full(1, len(data)))
+    return int(hashes[0])
+
+
+def _normal_bytes(text: U8, fold_numbers: bool) -> _Bytes:
+    """Lower case and separators in place; beyond ASCII only where bytes are not ASCII."""
+    data = _byte_table(fold_numbers).take(text)
+    cuts = np.zeros(len(text) + 1, np.bool_)
+    leads = np.flatnonzero(text >= 0xC0)
+    if not len(leads):
+        return _Bytes(data, cuts, leads)
+    codes, widths = _characters(text, leads)
+    mapped = code_table(fold_numbers)[codes]
+    separates = mapped == _SPACE
+    changed = (mapped != codes) & ~separates
+    same_length = _utf8_width(mapped) == widths
+    _write(data, leads[changed & same_length], mapped[changed & same_length], widths[changed & same_length])
+    for k in range(4):
+        inside = separates & (widths > k)
+        data[leads[inside] + k] = 0
+    alone = _is_unspaced(codes)
+    cuts[leads[alone]] = True
+    cuts[leads[alone] + widths[alone]] = True
+    return _Bytes(data, cuts, leads[changed & ~same_length])
+
+
+def _characters(text: U8, leads: I64) -> tuple[I64, I64]:
+    """Code points and widths in bytes of the characters that begin at ``leads`` (two bytes or more each)."""
+    lead = text[leads].astype(np.int64)
+    widths = 2 + (lead >= 0xE0) + (lead >= 0xF0)
+    codes = lead & (0xFF >> (widths + 1))
+    for k in range(1, 4):
+        more = widths > k
+        codes[more] = codes[more] << 6 | (text[leads[more] + k] & 0x3F)
+    return codes, widths
+
+
+def _utf8_width(codes: npt.NDArray[np.uint32]) -> I64:
+    return 1 + (codes >= 0x80).astype(np.int64) + (codes >= 0x800) + (codes >= 0x10000)
+
+
+def _write(data: U8, leads: I64, codes: npt.NDArray[np.uint32], widths: I64) -> None:
+    """Write characters of two bytes or more over the ones of equal width at ``leads``."""
+    for width, mark in ((2, 0xC0), (3, 0xE0), (4, 0xF0)):
+        chosen = widths == width
+        at, code = leads[chosen], codes[chosen]
+        for k in range(width):
+            bits = code >> (6 * (width - 1 - k))
+            data[at + k] = bits | mark if k == 0 else bits & 0x3F | 0x80
+
+
+def _is_unspaced(codes: I64) -> npt.NDArray[np.bool_]:
+    bounds = np.array([bound for low, high in _UNSPACED for bound in (low, high + 1)])
+    return np.asarray(np.searchsorted(bounds, codes, "right") % 2 == 1)
+
+
+def _word_bounds(normal: _Bytes) -> tuple[I64, I64]:
+    """Where words start and stop, ascending."""
+    inside = np.zeros(len(normal.data) + 2, np.bool_)
+    np.not_equal(normal.data, 0, out=inside[1:-1])
+    before, behind = inside[:-1], inside[1:]
+    begins = behind & (~before | normal.cuts)
+    ends = before & (~behind | normal.cuts)
+    return np.flatnonzero(begins), np.flatnonzero(ends)
+
+
+def _hash_blocks(data: U8, starts: I64, stops: I64) -> U64:
+    """Hash words in blocks of eight bytes, all words at once: a round for each block that any of them still has."""
+    padded = np.zeros(len(data) + _BLOCK, np.uint8)
+    padded[: len(data)] = data
+    # Byte i begins block i: a view that overlaps itself, so that one look-up loads the eight bytes of a word.
+    blocks = np.ndarray((len(data),), "<u8", padded, strides=(1,))
+    hashes = _step(np.zeros(len(starts), np.uint64), blocks[starts] & _mask(stops - starts))
+    left = np.flatnonzero((stops - starts > _BLOCK) & (stops - starts <= LONG_WORD))
+    at = starts[left] + _BLOCK
+    while len(left):
+        size = stops[left] - at
+        hashes[left] = _step(hashes[left], blocks[at] & _mask(size))
+        more = size > _BLOCK
+        left, at = left[more], at[more] + _BLOCK
+    return hashes
+
+
+def _step(hashes: U64, blocks: U64) -> U64:
+    """Take in one block: a bijection of the block, so words of up to eight bytes never collide."""
+    with np.errstate(over="ignore"):
+        mixed = (hashes ^ blocks) * _MULTIPLIER
+    return np.asarray(mixed ^ (mixed >> np.uint64(29)))
+
+
+def _mask(sizes: I64) -> U64:
+    return _MASKS[np.minimum(sizes, _BLOCK)]
+
+
+_MASKS = np.array([(1 << 8 * size) - 1 for size in range(_BLOCK + 1)], np.uint64)
+
+
+def _hash_long(hashes: U64, data: U8, starts: I64, stops: I64) -> None:
+    # Python loop with a reason: one C call for each word that no person wrote.
+    for word in np.flatnonzero(stops - starts > LONG_WORD).tolist():
+        hashes[word] = xxhash.xxh3_64_intdigest(data[starts[word] : stops[word]].tobytes())
+
+
+def _hash_odd(hashes: U64, text: U8, starts: I64, stops: I64, odd: I64, fold_numbers: bool) -> None:
+    """Hash words anew that hold a character whose lower case has another length."""
+    if not len(odd):
+        return
+    table = code_table(fold_numbers)
+    # Python loop with a reason: such characters are rare in all languages but Turkish (one word in a hundred).
+    for word in np.unique(np.searchsorted(starts, odd, "right") - 1).tolist():
+        characters = text[starts[word] : stops[word]].tobytes().decode()
+        hashes[word] = hash_word("".join(chr(table[ord(c)]) for c in characters).encode())
+
+
+@functools.cache
+def _byte_table(fold_numbers: bool) -> U8:
+    """Normal forms of bytes: separators 0, ASCII in lower case, the rest as it is."""
+    table = np.arange(256, dtype=np.uint8)
+    table[:128] = ascii_table(fold_numbers)[:128]
+    table[table == _SPACE] = 0
+    return table
