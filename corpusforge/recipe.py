@@ -119,6 +119,10 @@ def find(name_or_path: str) -> Path:
 
 def _resolve(recipe: Recipe, folder: Path) -> Recipe:
     def resolved(value: str, spec: dataclasses.Field[Any]) -> str:
+        if spec.name in _LISTS:  # entries, or files named by @
+            inner = value.removeprefix("@")
+            absolute = inner == value or "://" in inner or Path(inner).is_absolute()
+            return value if absolute else f"@{(folder / inner).resolve()}"
         if not value or "://" in value or Path(value).is_absolute() or value in _WORDS.get(spec.name, ()):
             return value
         if spec.name == "rules" and not value.endswith(".toml"):
@@ -140,6 +144,7 @@ def _resolve(recipe: Recipe, folder: Path) -> Recipe:
 
 
 _WORDS = {"badwords": ("fetched", "off")}
+_LISTS = ("allow", "block", "block_substrings")
 
 
 def override(recipe: Recipe, settings: Mapping[str, Any], *, where: str = "--set") -> Recipe:

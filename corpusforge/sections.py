@@ -102,6 +102,32 @@ class Input:
 
 
 @dataclass(frozen=True)
+class Urls:
+    """Which pages stay by where they are from. In lists ``@PATH`` names a text file with one entry a line."""
+
+    allow: tuple[str, ...] = option(
+        (), "keep only pages of these domains and their sub-domains; @PATH: a file with one a line", is_path=True
+    )
+    block: tuple[str, ...] = option(
+        (), "drop pages of these domains and their sub-domains; @PATH: a file with one a line", is_path=True
+    )
+    block_substrings: tuple[str, ...] = option(
+        (), "drop pages whose URL holds one of these, in any case; @PATH: a file with one a line", is_path=True
+    )
+    duplicates: str = option(
+        "keep",
+        "newest: of pages with the same normalised URL only the newest is read (C4)",
+        check=OneOf("keep", "newest"),
+    )
+    memory_megabytes: int = option(
+        1024,
+        "duplicates = newest: memory for comparing URLs; more of them are compared in rounds",
+        unit="MB",
+        check=at_least(64),
+    )
+
+
+@dataclass(frozen=True)
 class Clean:
     """Which pages and lines stay."""
 
@@ -291,6 +317,7 @@ class Recipe:
         check=all_of(*LINE),
     )
     input: Input = field(default_factory=Input)
+    urls: Urls = field(default_factory=Urls)
     clean: Clean = field(default_factory=Clean)
     dedupe: Dedupe = field(default_factory=Dedupe)
     vocab: Vocab = field(default_factory=Vocab)

@@ -28,6 +28,13 @@ def test_relative_paths_belong_to_the_recipe(tmp_path: Path) -> None:
     assert made.clean.badwords == "off"
 
 
+def test_lists_name_files_by_their_sign(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('[urls]\nallow = "@names.txt"\nblock = ["a.org", "@/b.txt", "@gs://c/d.txt"]\n')
+    made = recipe.load(str(tmp_path / "mine.toml"))
+    assert made.urls.allow == (f"@{tmp_path / 'names.txt'}",)
+    assert made.urls.block == ("a.org", "@/b.txt", "@gs://c/d.txt")
+
+
 def test_flags_lie_over_the_recipe() -> None:
     made = recipe.override(recipe.load("quickstart"), {"vocab.size": "128", "evaluate.tasks": "blimp,mlm", "seed": 3})
     assert (made.vocab.size, made.evaluate.tasks, made.seed) == (128, ("blimp", "mlm"), 3)

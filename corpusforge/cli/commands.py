@@ -51,6 +51,10 @@ def cli() -> None:
     setting("input.text_column", "--text-column"),
     setting("input.text_split", "--text-split"),
     setting("input.html", "--html"),
+    setting("urls.allow", "--allow"),
+    setting("urls.block", "--block"),
+    setting("urls.block_substrings", "--block-substrings"),
+    setting("urls.duplicates", "--duplicates"),
 )
 @common(beam=True)
 def clean_command(inputs: tuple[str, ...], output: str, dry_run: bool, sample: int, **flags: Any) -> None:
