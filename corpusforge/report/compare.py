@@ -6,7 +6,7 @@ each disagreement with the lines of the page marked as each side judged them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -49,12 +49,13 @@ def write_comparison(first: str, second: str, path: str) -> str:
 
 
 def _names(first: str, second: str) -> tuple[str, str]:
-    """The packs where they differ, else the folders."""
+    """The packs where they differ, else the folders, as short as tells them apart."""
     packs = [Manifest.load(folder).recipe.get("clean", {}).get("rules", "") for folder in (first, second)]
     shown = [" + ".join(pack) if isinstance(pack, list | tuple) else str(pack) for pack in packs]
     if shown[0] != shown[1]:
         return shown[0], shown[1]
-    return f"{shown[0]} ({first})", f"{shown[1]} ({second})"
+    short = [folder.rsplit("/", 1)[-1] for folder in (first, second)]
+    return (short[0], short[1]) if short[0] != short[1] else (first, second)
 
 
 def _summary(found: Paired, names: tuple[str, str]) -> str:
@@ -76,9 +77,15 @@ def _summary(found: Paired, names: tuple[str, str]) -> str:
 def _matrix(found: Paired, names: tuple[str, str]) -> str:
     """Fates of one side as rows, of the other as columns."""
     rows, columns = (_ordered(found, side) for side in (0, 1))
-    table = [[row, *(number(found.counts[row, c]) if found.counts[row, c] else "" for c in columns)] for row in rows]
+    table = [
+        [_label(row), *(number(found.counts[row, c]) if found.counts[row, c] else "" for c in columns)] for row in rows
+    ]
     header = [f"{names[0]} \\ {names[1]}", *columns]
     return elements.table(header, table, numbers=range(1, len(columns) + 1))
+
+
+def _label(reason: str) -> elements.Markup:
+    return elements.Markup(f'<span class="label">{elements.text(reason)}</span>')
 
 
 def _ordered(found: Paired, side: int) -> list[str]:
@@ -133,16 +140,18 @@ class _Side:
     def show(self, name: str) -> elements.Markup:
         """A page, line by line, as this side judged it."""
         judged = marked.judge(self.kept.get(name, []), self.rejected.get(name, []), self.manifest)
-        lines = "".join(_line(line) for line in judged.lines[:PAGE_LINES] if line[1])
+        shades = marked.shades(judged.lines)
+        lines = "".join(_line(line, shades) for line in judged.lines[:PAGE_LINES] if line[1])
         more = len(judged.lines) - PAGE_LINES
         rest = f"<p>and {number(more)} more lines</p>" if more > 0 else ""
         verdict = f"<p>dropped: {elements.text(judged.verdict)}</p>" if judged.verdict else "<p>kept</p>"
         return elements.Markup(f'{verdict}<div class="lines">{lines}</div>{rest}')
 
 
-def _line(line: marked.Line) -> str:
+def _line(line: marked.Line, shades: Mapping[str, int]) -> str:
     number_, text, reason = line
-    kind, label = (' class="gone"', f"<b>{elements.text(reason)}</b>") if reason else ("", "")
+    kind = f' class="gone shade{shades[reason]}"' if reason else ""
+    label = f"<b>{elements.text(reason)}</b>" if reason else ""
     return f"<div{kind}><i>{number_ + 1}</i><bdi>{elements.text(text, 2000)}</bdi>{label}</div>"
 
 

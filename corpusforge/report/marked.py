@@ -8,6 +8,7 @@ dropped whole is judged again with the rules of the stage's manifest, because it
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from typing import Any, NamedTuple
 
 import pyarrow.compute as pc
@@ -108,8 +109,23 @@ def merge(text: str, rejected: list[dict[str, Any]]) -> list[Line]:
     return sorted(lines)
 
 
+COLOURS = ("cyan", "yellow", "magenta", "green", "blue", "red", "bright_cyan", "bright_magenta")
+
+
+def shades(lines: list[Line], shades: int = len(COLOURS)) -> dict[str, int]:
+    """A shade for each rule that took a line, the most frequent rules first; from ``shades`` on they come back.
+
+    >>> shades([(0, "Menu", "line:x"), (1, "Stay.", None), (2, "Home", "line:x"), (3, "It.", "line:y")])
+    {'line:x': 0, 'line:y': 1}
+    """
+    counts = Counter(reason for _, text, reason in lines if reason and text)
+    ordered = sorted(counts, key=lambda reason: (-counts[reason], reason))
+    return {reason: number % shades for number, reason in enumerate(ordered)}
+
+
 def page(lines: list[Line]) -> RenderableType:
-    """Lines below each other: number, reason, text; dropped ones coloured. Blank lines are left out."""
+    """Lines below each other: number, reason, text; dropped ones in the colour of their rule. Blank ones left out."""
+    colours = shades(lines)
     table = Table.grid(padding=(0, 2))
     table.add_column(justify="right", style="dim")
     table.add_column(no_wrap=True)
@@ -117,7 +133,7 @@ def page(lines: list[Line]) -> RenderableType:
     for number, text, reason in lines:
         if not text:
             continue
-        style = reason_style(reason) if reason else ""
+        style = COLOURS[colours[reason]] if reason else ""
         table.add_row(str(number + 1), Text(reason or "", style), Text(visible(text), style))
     return table
 

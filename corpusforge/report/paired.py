@@ -87,7 +87,7 @@ def _side(folder: str, manifest: Manifest, number: int, rounds: int) -> _Side:
     parts: list[tuple[U64, npt.NDArray[np.int16], U64]] = []
     for batch in _batches(folder, manifest, "documents"):
         keys, chosen = _keys(batch.column("id"), number, rounds)
-        texts = batch.column("text").filter(pa.array(chosen)).to_pylist()
+        texts = batch.column("text").filter(pa.array(chosen)).cast(pa.binary()).to_pylist()
         # Python loop with a reason: one C call a document, against kilobytes of text each.
         hashes = np.fromiter((xxhash.xxh3_64_intdigest(text) for text in texts), np.uint64, len(texts))
         parts.append((keys, np.zeros(len(keys), np.int16), hashes))
