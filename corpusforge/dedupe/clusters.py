@@ -3,7 +3,7 @@
 Comes in: pairs of row numbers. Goes out: for each row the smallest number of its component.
 
 Decision: labels run towards the smallest: every root takes the smallest root next to it, then all rows take their
-root's root until nothing moves. A root that is larger than all roots next to it is gone after one round and its neighbours
+root's root until nothing moves. A root with a smaller one next to it is gone after one round and its neighbours
 after the next, so rounds grow with the logarithm of the number of rows, also for chains and stars. The result does not
 depend on the order of the pairs.
 

@@ -8,13 +8,12 @@ and never of a word beyond the span: the same span signs the same wherever it st
 shingle has one shingle, of all its words; one without words has no signature. Two signatures agree in a position with
 a probability of the Jaccard similarity of the two sets (Broder 1997), so the share of equal positions estimates it.
 
-Decision: shingles lie in the order of the text, so every set is one range of them, and a signature is a *minimum over
-a range*. For all ranges at once that takes minima over windows of 1, 2, 4 ... shingles, each from the one before; a
-range is covered by two windows. Neighbouring spans share their sentences' work, and no sentence needs a row of its own.
+Decision: shingles lie in the order of the text, so the set of a span is a range of them, and a signature is a minimum
+over a range (`minima`). Neighbouring spans share the work on their sentences without a row for each sentence and for
+what crosses from one into the next.
 
-The permutations are ``(multiplier * shingle) mod 2^32`` with odd multipliers: bijections of 32-bit words, as random
-permutations are. A shingle's 32 bits come from a well mixed 64-bit hash and are made odd, for 0 would be the smallest
-under every permutation.
+A shingle's 32 bits come from a well mixed 64-bit hash and are made odd, for 0 would be the smallest under every
+permutation.
 """
 
 from __future__ import annotations
@@ -23,21 +22,15 @@ import dataclasses
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from corpusforge import seeds
+from corpusforge.dedupe.minima import U32, range_minima
 from corpusforge.dedupe.normalise import Bools
 from corpusforge.dedupe.words import Words, hash_words
 from corpusforge.seeds import U64
 from corpusforge.text import I64, Spans
 
-U32 = npt.NDArray[np.uint32]
-
 _BASE = np.uint64(0xD6E8FEB86659FD93)  # odd: no bits are lost (any odd number with mixed bits would do)
-_LEVELS = 6
-"""Windows of up to 2^6 shingles: about the length of a three-sentence span, which then takes one or two."""
-_BLOCK = 1536
-"""Shingles a block: with 64 permutations two tables of 384 KiB, which stay in a cache of 1 MiB."""
 
 
 class Shingles(NamedTuple):
@@ -98,20 +91,6 @@ class Signer:
         """The odd multiplier of each permutation."""
         drawn = seeds.words(self.seed, "minhash", np.arange(self.permutations, dtype=np.uint64))
         return (drawn >> np.uint64(32)).astype(np.uint32) | np.uint32(1)
-
-
-def range_minima(hashes: U32, multipliers: U32, starts: I64, stops: I64) -> U32:
-    """For each range the minimum of ``multiplier * hash mod 2^32`` under each multiplier; no range is empty.
-
-    >>> hashes, multipliers = np.array([9, 7, 5, 3], np.uint32), np.array([1, 2**32 - 1], np.uint32)
-    >>> range_minima(hashes, multipliers, np.array([0, 1]), np.array([3, 4])).tolist()
-    [[5, 4294967287], [3, 4294967289]]
-    """
-    signatures = np.zeros((len(starts), len(multipliers)), np.uint32)
-    # Python loop with a reason: first version.
-    for row, (a, b) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True)):
-        np.min(hashes[a:b, None] * multipliers, axis=0, out=signatures[row])
-    return signatures
 
 
 def _shingle_hashes(words: U64, length: int) -> U32:
