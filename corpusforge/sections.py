@@ -171,6 +171,11 @@ class Dedupe:
     )
     min_words: int = option(0, "the same in words", unit="words", check=at_least(0))
     fold_numbers: bool = option(False, "treat all digits as equal")
+    survivor: str = option(
+        "hash",
+        "which copy stays: by hash of the document's id (lines: of its URL), or first the newest or the longest document",
+        check=OneOf("hash", "newest", "longest"),
+    )
     memory_megabytes: int = option(
         2048,
         "budget of the whole stage; more hashes than fit are handled in rounds",

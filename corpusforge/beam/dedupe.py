@@ -20,6 +20,7 @@ from corpusforge.progress import Progress
 from corpusforge.sections import Dedupe
 from corpusforge.units import ShardUnit, UnitResult
 from corpusforge.work.chain import CarryWork, Chained, chained, units_below
+from corpusforge.work.slices import ChainUnit
 
 METHODS = {
     "lines": "corpusforge.beam.lines",
@@ -75,7 +76,8 @@ def _step(
     if shards.exists(mark):
         return [UnitResult(**row) for row in shards.read_json(mark)]
     method = importlib.import_module(METHODS[name])
-    rows: list[UnitResult] = method.run_method(engine, settings, units, folder, progress, audit_only=False)
+    reads = [ChainUnit(**dataclasses.asdict(unit)) for unit in units]
+    rows: list[UnitResult] = method.run_method(engine, settings, reads, folder, progress, audit_only=False)
     shards.write_json(mark, [dataclasses.asdict(row) for row in rows])
     return rows
 

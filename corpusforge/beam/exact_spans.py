@@ -47,13 +47,13 @@ def run_method(
     """Write ``documents/`` and ``repeats/`` for every upstream shard; with ``audit_only`` no documents."""
     scratch = scratch_of(output, METHOD)
     sizes = [unit.bytes for unit in units]
-    hashing = HashWork(scratch, settings.span_sentences, settings.fold_numbers)
+    hashing = HashWork(scratch, settings.span_sentences, settings.fold_numbers, settings.survivor)
     hashed = run_map(engine, hashing, units, sizes, label="hash", folder=scratch, progress=progress)
     rounds = 1  # what other runners shuffle is theirs to hold or spill
     if engine.is_local:
         spans = sum(result.statistics.get("spans", 0) for result in hashed)
         rounds = plan_rounds(spans, settings.memory_megabytes << 20, PARTITIONS)
-    cuts = compare(engine, units, scratch, rounds, progress)
+    cuts = compare(engine, units, scratch, rounds, progress, ordered=settings.survivor != "hash")
     floors = (settings.min_sentences, settings.min_words)
     cutting = CutWork(output, scratch, cuts, rounds, settings.span_sentences, *floors, SHARD_BYTES, audit_only)
     results = run_map(engine, cutting, units, sizes, label="cut", folder=output, progress=progress)
@@ -64,14 +64,19 @@ def run_method(
     return results
 
 
-def compare(engine: Engine, units: Sequence[ShardUnit], scratch: str, rounds: int, progress: Progress) -> str:
-    """Find the spans that go, round by round; returns the folder they are written to."""
+def compare(
+    engine: Engine, units: Sequence[ShardUnit], scratch: str, rounds: int, progress: Progress, *, ordered: bool = False
+) -> str:
+    """Find the spans that go, round by round; returns the folder they are written to.
+
+    ``ordered``: survivors have an order before their keys.
+    """
     cuts = cuts_folder(scratch, rounds)
     progress.start("compare", rounds, "rounds")
     try:
         for number in range(rounds):
             if not shards.exists(_mark(cuts, number)):
-                _compare_round(engine, units, scratch, number, rounds)
+                _compare_round(engine, units, scratch, number, rounds, ordered=ordered)
                 shards.write_json(_mark(cuts, number), {"round": number, "rounds": rounds})
             progress.advance(1)
     finally:
@@ -84,15 +89,17 @@ def _mark(cuts: str, number: int) -> str:
     return shards.join(cuts, f"round-{number}.json")
 
 
-def _compare_round(engine: Engine, units: Sequence[ShardUnit], scratch: str, number: int, rounds: int) -> None:
+def _compare_round(
+    engine: Engine, units: Sequence[ShardUnit], scratch: str, number: int, rounds: int, *, ordered: bool
+) -> None:
     items = [(span_path(scratch, unit.number), unit.number) for unit in units]
 
     def build(pipeline: Any) -> None:
         _ = (
             listed(pipeline, engine, scratch, items)
-            | "Blocks" >> beam.ParDo(_Blocks(number, rounds))
+            | "Blocks" >> beam.ParDo(_Blocks(number, rounds, ordered))
             | "ByHash" >> beam.GroupByKey()
-            | "FindLosers" >> beam.ParDo(FindLosers())
+            | "FindLosers" >> beam.ParDo(FindLosers(ordered=ordered))
             | "ByUnit" >> beam.GroupByKey()
             | "WriteCuts" >> beam.ParDo(_WriteCuts(cuts_folder(scratch, rounds), number))
         )
@@ -103,19 +110,22 @@ def _compare_round(engine: Engine, units: Sequence[ShardUnit], scratch: str, num
 class _Blocks(beam.DoFn):  # type: ignore[misc, name-defined]
     """(path of a unit's hashes, its number) -> (partition, packed block), those of this round."""
 
-    def __init__(self, number: int, rounds: int) -> None:
-        self.number, self.rounds = number, rounds
+    def __init__(self, number: int, rounds: int, ordered: bool) -> None:
+        self.number, self.rounds, self.ordered = number, rounds, ordered
 
     def process(self, item: tuple[str, int]) -> Iterator[tuple[int, bytes]]:
         with as_itself():
-            yield from blocks(*item, PARTITIONS, self.number, self.rounds)
+            yield from blocks(*item, PARTITIONS, self.number, self.rounds, ordered=self.ordered)
 
 
 class FindLosers(beam.DoFn):  # type: ignore[misc, name-defined]
     """(partition, packed blocks of all units) -> (unit, packed places of the spans that go and of those that stay)."""
 
+    def __init__(self, *, ordered: bool = False) -> None:
+        self.ordered = ordered
+
     def process(self, group: tuple[int, Iterable[bytes]]) -> Iterator[tuple[int, bytes]]:
-        yield from find_losers(group[1])
+        yield from find_losers(group[1], ordered=self.ordered)
 
 
 class _WriteCuts(beam.DoFn):  # type: ignore[misc, name-defined]

@@ -58,17 +58,19 @@ class DedupeSpans(beam.PTransform):  # type: ignore[misc, name-defined]
         min_sentences: int = 3,
         min_words: int = 0,
         fold_numbers: bool = False,
+        survivor: str = "hash",
     ) -> None:
         super().__init__()
-        self.span_sentences, self.fold_numbers = span_sentences, fold_numbers
+        self.span_sentences, self.fold_numbers, self.survivor = span_sentences, fold_numbers, survivor
         self.floors = {"min_sentences": min_sentences, "min_words": min_words}
 
     def expand(self, documents: Any) -> Any:
-        hashing = {"span_sentences": self.span_sentences, "fold_numbers": self.fold_numbers}
+        hashing = {"span_sentences": self.span_sentences, "fold_numbers": self.fold_numbers, "survivor": self.survivor}
+        finding = FindLosers(ordered=self.survivor != "hash")
         marks = documents | "Mark" >> beam.ParDo(_Mark()) | "Gather" >> beam.CombineGlobally(SortedMarks())
         numbered = documents | "Number" >> beam.ParDo(_Number(), beam.pvalue.AsSingleton(marks))
         hashed = numbered | "Hash" >> beam.ParDo(_Hash(hashing)).with_outputs("where", main="blocks")
-        losers = hashed["blocks"] | "ByHash" >> beam.GroupByKey() | "FindLosers" >> beam.ParDo(FindLosers())
+        losers = hashed["blocks"] | "ByHash" >> beam.GroupByKey() | "FindLosers" >> beam.ParDo(finding)
         grouped = losers | "ByBatch" >> beam.GroupByKey()
         cuts = grouped | "Sentences" >> beam.ParDo(_Sentences(self.span_sentences)).with_outputs("asked", main="cuts")
         asking = {"asked": cuts["asked"], "where": hashed["where"]}
@@ -137,12 +139,15 @@ class _Hash(beam.DoFn):  # type: ignore[misc, name-defined]
         rows = hash_documents(documents, **self.hashing)
         yield beam.pvalue.TaggedOutput("where", (number, rows.select(["document", "starts"])))
         hashes, offsets = column_spans(rows.column("hashes"))
-        keys = np.repeat(rows.column("key").to_numpy(), np.diff(offsets))
+        of_documents = [rows.column(name).to_numpy() for name in ("key", "order")]
+        keys, orders = (np.repeat(column, np.diff(offsets)) for column in of_documents)
+        ordered = self.hashing["survivor"] != "hash"
         partitions = (hashes >> np.uint64(32)) * np.uint64(PARTITIONS) >> np.uint64(32)
         for partition in range(PARTITIONS):
             chosen = np.flatnonzero((partitions == partition) & (hashes != 0))
             if len(chosen):
-                yield partition, pack_block(hashes[chosen], keys[chosen], place(number, chosen))
+                last = [orders[chosen]] if ordered else []
+                yield partition, pack_block(hashes[chosen], keys[chosen], place(number, chosen), *last)
 
 
 class _Sentences(beam.DoFn):  # type: ignore[misc, name-defined]

@@ -84,6 +84,7 @@ def clean_command(inputs: tuple[str, ...], output: str, dry_run: bool, sample: i
     setting("dedupe.min_sentences", "--min-sentences"),
     setting("dedupe.min_words", "--min-words"),
     setting("dedupe.fold_numbers", flag=("--fold-numbers", "--keep-numbers")),
+    setting("dedupe.survivor", "--survivor"),
     setting("dedupe.memory_megabytes", "--memory-budget"),
 )
 @common(beam=True)

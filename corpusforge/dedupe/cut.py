@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpusforge.dedupe.normalise import Bools
+from corpusforge.dedupe.pieces import PIECES, after_cut, original, original_stops
 from corpusforge.dedupe.spans import column_spans
 from corpusforge.schemas import REPEATS
 from corpusforge.seeds import U64
@@ -80,20 +81,27 @@ def cut_documents(
     min_sentences: int = 3,
     min_words: int = 0,
     method: str = "exact-spans",
+    keep_pieces: bool = False,
 ) -> Cut:
-    """Cut sentences out of a batch. ``spans``: its SPANS rows; ``cuts.rows`` count from its first sentence."""
+    """Cut sentences out of a batch. ``spans``: its SPANS rows; ``cuts.rows`` count from its first sentence.
+
+    ``keep_pieces``: add the column of `dedupe.pieces` or bring it up to date.
+    """
     data, ends = text_bytes(documents.column("text"))
     sentences = _sentences(spans, ends)
     is_cut = np.zeros(len(sentences.starts), np.bool_)
     is_cut[cuts.rows] = True
     if not len(cuts.rows):
         return Cut(documents, _no_repeats(), {}, _statistics(documents, documents, sentences, cuts, 0))
-    shorter = _without(data, ends, *_regions(sentences, is_cut, data))
+    regions = _regions(sentences, is_cut, data)
+    shorter = _without(data, ends, *regions)
     cut_counts = np.bincount(sentences.owners[cuts.rows], minlength=documents.num_rows)
     left = np.diff(sentences.offsets) - cut_counts
     verdicts = _verdicts(shorter, cut_counts > 0, left, min_sentences, min_words)
     position = documents.schema.get_field_index("text")
     changed = documents.set_column(position, documents.schema.field("text"), shorter)
+    if keep_pieces:
+        changed = _with_pieces(changed, after_cut(documents, *regions))
     repeats = _repeats(documents, changed, sentences, cuts, verdicts, method)
     stay = changed.filter(pa.array(verdicts == _STAYS))
     sizes = np.diff(text_bytes(shorter)[1])
@@ -183,8 +191,8 @@ def _repeats(
     columns = [
         documents.column("id").take(pa.array(rows)),
         _reasons(np.r_[np.zeros(len(first), np.int64), verdicts[pages]]),
-        pa.array(np.r_[starts - inside, np.zeros(len(pages), np.int64)]),
-        pa.array(np.r_[stops - inside, np.diff(ends)[pages]]),
+        pa.array(np.r_[original(documents, owners[first], starts - inside), np.zeros(len(pages), np.int64)]),
+        pa.array(original_stops(documents, rows, np.r_[stops - inside, np.diff(ends)[pages]])),
         pa.concat_arrays([byte_slices(data, starts, stops), changed.column("text").take(pa.array(pages))]),
         pa.concat_arrays([cuts.documents.take(pa.array(first)), nothing.cast(pa.string())]),
         pa.concat_arrays([pa.array(cuts.starts[first]), nothing.cast(pa.int64())]),
@@ -192,6 +200,13 @@ def _repeats(
         pa.nulls(len(rows), pa.float32()),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=REPEATS).take(pa.array(np.argsort(rows, kind="stable")))
+
+
+def _with_pieces(documents: pa.RecordBatch, pieces: pa.ListArray) -> pa.RecordBatch:
+    position = documents.schema.get_field_index(PIECES.name)
+    if position < 0:
+        return documents.append_column(PIECES, pieces)
+    return documents.set_column(position, PIECES, pieces)
 
 
 def _reasons(numbers: I64) -> pa.DictionaryArray:

@@ -4,8 +4,8 @@ Comes in: DOCUMENTS batches; later, packed blocks of hashes from all units. Goes
 later, for each unit, which spans must go and where the copy stands that stays.
 
 Definition (T5, Raffel et al. 2020, section 2.2): all but one of any three-sentence span occurring more than once. A
-span is named by its first sentence. The first copy stays in the order of (document key, position in the document):
-of content alone, never of arrival. A repeat inside one document counts. A span without a single word (only
+span is named by its first sentence. The first copy stays in the order of (`survivors.survivor_order`, document key,
+position in the document): of content alone, never of arrival. A repeat inside one document counts. A span without a single word (only
 punctuation in all its sentences) is no span, and a document of fewer than n sentences has none.
 """
 
@@ -20,17 +20,22 @@ import pyarrow as pa
 
 from corpusforge import seeds
 from corpusforge.dedupe.normalise import Bools, sentence_hashes
+from corpusforge.dedupe.pieces import PIECES, original
+from corpusforge.dedupe.survivors import survivor_order
 from corpusforge.seeds import U64
 from corpusforge.text import I64, sentence_spans
 
 SPANS = pa.schema(
     [
         pa.field("document", pa.string(), nullable=False),  # DOCUMENTS.id
-        pa.field("key", pa.uint64(), nullable=False),  # seeds.document_keys of it: the order of survivors
+        pa.field("key", pa.uint64(), nullable=False),  # seeds.document_keys of it
         pa.field("starts", pa.list_(pa.uint32()), nullable=False),  # byte offset of each sentence in the text
         pa.field("stops", pa.list_(pa.uint32()), nullable=False),  # byte offset behind each sentence
         # Hash of the span that begins with each sentence; 0: none does (too near the end, or without words).
         pa.field("hashes", pa.list_(pa.uint64()), nullable=False),
+        # Byte offset of each sentence in the text as it came to the stage. Null: as in starts.
+        pa.field("origins", pa.list_(pa.int64())),
+        pa.field("order", pa.int64(), nullable=False),  # survivors.survivor_order of it, which goes before the key
     ]
 )
 """One row a document; the sentences of all rows, counted through, are the *sentence rows* of the unit."""
@@ -45,19 +50,29 @@ UNIT_SHIFT = 40
 """A place is ``unit << 40 | sentence row``: 16 million units of 10^12 sentences."""
 
 
-def hash_documents(documents: pa.RecordBatch, *, span_sentences: int = 3, fold_numbers: bool = False) -> pa.RecordBatch:
+def hash_documents(
+    documents: pa.RecordBatch, *, span_sentences: int = 3, fold_numbers: bool = False, survivor: str = "hash"
+) -> pa.RecordBatch:
     """The SPANS rows of a DOCUMENTS batch, in its order."""
     found = sentence_spans(documents.column("text"))
     hashes, empty = sentence_hashes(found, fold_numbers=fold_numbers)
     spans = span_hashes(hashes, empty, found.offsets, span_sentences)
     inside = np.repeat(found.bases[: documents.num_rows], np.diff(found.offsets))
-    keys = seeds.document_keys(documents.column("id").to_pylist())
+    return span_rows(documents, found.offsets, found.starts - inside, found.stops - inside, spans, survivor)
+
+
+def span_rows(
+    documents: pa.RecordBatch, offsets: I64, starts: I64, stops: I64, hashes: U64, survivor: str = "hash"
+) -> pa.RecordBatch:
+    """SPANS of a batch from its columns; document i owns ``starts[offsets[i]:offsets[i + 1]]`` and so on."""
     columns = [
         documents.column("id"),
-        pa.array(keys),
-        _lists(found.offsets, found.starts - inside, np.uint32),
-        _lists(found.offsets, found.stops - inside, np.uint32),
-        _lists(found.offsets, spans, np.uint64),
+        pa.array(seeds.document_keys(documents.column("id").to_pylist())),
+        _lists(offsets, starts, np.uint32),
+        _lists(offsets, stops, np.uint32),
+        _lists(offsets, hashes, np.uint64),
+        _origins(documents, offsets, starts),
+        pa.array(survivor_order(documents, survivor)),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SPANS)
 
@@ -87,33 +102,36 @@ def span_hashes(sentences: U64, empty: Bools, offsets: I64, length: int) -> U64:
     return found
 
 
-def pack_block(hashes: U64, keys: U64, places: U64) -> bytes:
-    """A block of spans as bytes, `BLOCK_BYTES` each."""
-    return _pack(hashes, keys, places)
+def pack_block(hashes: U64, keys: U64, places: U64, *orders: npt.NDArray[Any]) -> bytes:
+    """A block of spans as bytes, `BLOCK_BYTES` each, and 8 more where documents have an order before their keys."""
+    return _pack(hashes, keys, places, *(order.view(np.uint64) for order in orders))
 
 
-def find_losers(blocks: Iterable[bytes]) -> list[tuple[int, bytes]]:
+def find_losers(blocks: Iterable[bytes], *, ordered: bool = False) -> list[tuple[int, bytes]]:
     """Every span of these blocks that repeats an earlier one, as packed rows for each unit (ascending).
 
     ``blocks``: from `pack_block`, of any units in any order; equal hashes must all be among them. The rows of a unit:
     uint64 place of the losing span, then as many places of the survivors (`unpack_losers`), ascending by the first.
-    Of documents with one and the same id the one of the smaller place stays.
+    ``ordered``: whether the blocks hold orders. Of documents with one and the same id the one of the smaller place
+    stays.
     """
-    hashes, keys, places = _unpack(blocks, 3)
+    columns = _unpack(blocks, 4 if ordered else 3)
+    hashes, keys, places = columns[:3]
     by_hash = np.argsort(hashes)
-    ordered = hashes[by_hash]
-    equal = ordered[1:] == ordered[:-1]
-    repeated = np.zeros(len(ordered), np.bool_)
+    ascending = hashes[by_hash]
+    equal = ascending[1:] == ascending[:-1]
+    repeated = np.zeros(len(ascending), np.bool_)
     repeated[1:] = equal
     repeated[:-1] |= equal
     chosen = by_hash[repeated]
     hashes, keys, places = hashes[chosen], keys[chosen], places[chosen]
-    order = np.lexsort((places, keys, hashes))
+    orders = [columns[3][chosen].view(np.int64)] if ordered else []
+    order = np.lexsort((places, keys, *orders, hashes))
     hashes, places = hashes[order], places[order]
     is_first = np.ones(len(hashes), np.bool_)
     is_first[1:] = hashes[1:] != hashes[:-1]
     survivors = places[np.flatnonzero(is_first)][np.cumsum(is_first) - 1]
-    return _by_unit(places[~is_first], survivors[~is_first])
+    return by_unit(places[~is_first], survivors[~is_first])
 
 
 def pack_losers(losers: U64, survivors: U64) -> bytes:
@@ -150,6 +168,13 @@ def column_spans(column: pa.ListArray) -> tuple[npt.NDArray[Any], I64]:
     return values.to_numpy(), offsets - offsets[0]
 
 
+def _origins(documents: pa.RecordBatch, offsets: I64, starts: I64) -> pa.ListArray:
+    if PIECES.name not in documents.schema.names:
+        return pa.nulls(documents.num_rows, pa.list_(pa.int64()))
+    found = original(documents, np.repeat(np.arange(documents.num_rows), np.diff(offsets)), starts)
+    return _lists(offsets, found, np.int64)
+
+
 def _lists(offsets: I64, values: npt.NDArray[Any], kind: type[np.generic]) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(values.astype(kind)))
 
@@ -165,7 +190,8 @@ def _unpack(blocks: Iterable[bytes], columns: int) -> list[U64]:
     return [np.concatenate([part[k] for part in parts]).astype(np.uint64, copy=False) for k in range(columns)]
 
 
-def _by_unit(losers: U64, survivors: U64) -> list[tuple[int, bytes]]:
+def by_unit(losers: U64, survivors: U64) -> list[tuple[int, bytes]]:
+    """Losers and their survivors, packed, for each unit that has losers; ascending."""
     order = np.argsort(losers)
     losers, survivors = losers[order], survivors[order]
     units, first = np.unique(unit_of(losers), return_index=True)

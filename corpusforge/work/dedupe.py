@@ -18,7 +18,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -29,15 +29,13 @@ from corpusforge.dedupe import spans as span_tables
 from corpusforge.dedupe.cut import Cuts, cut_documents, cut_sentences
 from corpusforge.dedupe.spans import SPANS
 from corpusforge.seeds import U64
-from corpusforge.text import I64, text_bytes
+from corpusforge.text import I64
 from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
 from corpusforge.work.places import locate
+from corpusforge.work.slices import ChainUnit, as_schema, documents_schema, share, slices, text_size
 
 CUTS = pa.schema([pa.field("loser", pa.uint64(), nullable=False), pa.field("survivor", pa.uint64(), nullable=False)])
 """Places (dedupe.spans.place) of losing spans of a unit and of their survivors."""
-
-SLICE_BYTES = 4 << 20
-"""Text that goes through the kernels at once: small enough for the cache, large enough for the vectors."""
 
 # Beam's local runner holds about 3.5 times of what it shuffles: every span once, and at worst every one again as a
 # loser. Measured (Beam 2.77, 8 million spans, 90 % repeats): 125 to 145 bytes a span, where this plan says 141. Sorting
@@ -53,6 +51,7 @@ class HashWork:
     folder: str
     span_sentences: int = 3
     fold_numbers: bool = False
+    survivor: str = "hash"
 
     def __call__(self, unit: ShardUnit, advance: Advance) -> UnitResult:
         """Hash one unit; a unit already hashed is not read again."""
@@ -61,12 +60,15 @@ class HashWork:
                 advance(unit.bytes)
                 return output.result(resumed=True)
             position = 0
-            for documents in _slices(unit.path):
+            for documents in slices(unit.path):
                 rows = span_tables.hash_documents(
-                    documents, span_sentences=self.span_sentences, fold_numbers=self.fold_numbers
+                    documents,
+                    span_sentences=self.span_sentences,
+                    fold_numbers=self.fold_numbers,
+                    survivor=self.survivor,
                 )
                 hashes, _ = span_tables.column_spans(rows.column("hashes"))
-                size, position = _text_size(documents), position + documents.num_rows
+                size, position = text_size(documents), position + documents.num_rows
                 counts = {
                     "documents_in": documents.num_rows,
                     "text_bytes_in": size,
@@ -74,7 +76,7 @@ class HashWork:
                     "spans": int(np.count_nonzero(hashes)),
                 }
                 output.write({"spans": rows}, position=position, size=size, tallies={}, statistics=counts)
-                advance(_share(unit, documents.num_rows))
+                advance(share(unit, documents.num_rows))
             return output.finish()
 
 
@@ -83,28 +85,30 @@ def span_path(folder: str, unit: int) -> str:
     return shards.join(folder, f"spans/part-{unit:05d}-00000.arrow")
 
 
-def blocks(path: str, unit: int, partitions: int, round: int, rounds: int) -> list[tuple[int, bytes]]:
+def blocks(
+    path: str, unit: int, partitions: int, round: int, rounds: int, *, ordered: bool = False
+) -> list[tuple[int, bytes]]:
     """The spans of one unit that belong to a round (from 0), as (partition, packed block), ascending.
 
-    ``path``: `span_path` of the unit.
+    ``path``: `span_path` of the unit; ``ordered``: with the order of survivors, where it is not all 0.
     """
-    parts = [_span_columns(batch) for batch in shards.read_shard(path)]
-    counts = [len(hashes) for hashes, _ in parts]
-    found: list[tuple[U64, U64, U64, Any]] = []
-    for (hashes, keys), first in zip(parts, np.cumsum([0, *counts])[:-1].tolist(), strict=True):
+    found: list[list[Any]] = []
+    first = 0
+    for batch in shards.read_shard(path):
+        hashes, keys, orders = _span_columns(batch)
         slots = _slots(hashes, partitions * rounds)
         chosen = np.flatnonzero((slots // partitions == round) & (hashes != 0))
-        found.append(
-            (hashes[chosen], keys[chosen], span_tables.place(unit, chosen + first), slots[chosen] % partitions)
-        )
+        columns = [hashes[chosen], keys[chosen], span_tables.place(unit, chosen + first)]
+        found.append([slots[chosen] % partitions, *columns, *([orders[chosen]] if ordered else [])])
+        first += len(hashes)
     if not found:
         return []
-    hashes, keys, places, partition = (np.concatenate(column) for column in zip(*found, strict=True))
+    partition, *columns = (np.concatenate(column) for column in zip(*found, strict=True))
     order = np.argsort(partition.astype(np.uint16), kind="stable")
-    hashes, keys, places = hashes[order], keys[order], places[order]
+    columns = [column[order] for column in columns]
     bounds = np.searchsorted(partition[order], np.arange(partitions + 1)).tolist()
     return [
-        (number, span_tables.pack_block(hashes[a:b], keys[a:b], places[a:b]))
+        (number, span_tables.pack_block(*(column[a:b] for column in columns)))
         for number, (a, b) in enumerate(itertools.pairwise(bounds))
         if a < b
     ]
@@ -174,16 +178,16 @@ class CutWork:
         """Cut one unit, going on behind its last finished shard."""
         tables = {"repeats": (schemas.REPEATS, "parquet")}
         if not self.audit_only:
-            tables["documents"] = (schemas.DOCUMENTS, "parquet")
+            tables["documents"] = (documents_schema(unit), "parquet")
         with UnitOutput(self.output, unit.number, tables, self.shard_bytes) as output:
             if output.done:
                 advance(unit.bytes)
                 return output.result(resumed=True)
-            advance(_share(unit, output.position))
+            advance(share(unit, output.position))
             hashed = _load_spans(self.folder, unit.number)
             position = output.position
             cuts, repeated = self._cuts(unit.number, _sentence_range(hashed, 0, position)[1])
-            for documents in _slices(unit.path, skip=position):
+            for documents in slices(unit.path, skip=position):
                 rows = hashed.slice(position, documents.num_rows)
                 first, last = _sentence_range(hashed, position, documents.num_rows)
                 cut = cut_documents(
@@ -192,21 +196,23 @@ class CutWork:
                     _cuts_between(cuts, first, last),
                     min_sentences=self.min_sentences,
                     min_words=self.min_words,
+                    keep_pieces=isinstance(unit, ChainUnit),
                 )
                 position += documents.num_rows
                 counts = {
                     "spans": int(np.count_nonzero(span_tables.column_spans(rows.column("hashes"))[0])),
                     "repeated_spans": int(np.subtract(*np.searchsorted(repeated, [last, first]))),
                 }
-                written = {"documents": cut.documents, "repeats": cut.repeats}
+                kept = as_schema(cut.documents, documents_schema(unit))
+                written = {"documents": kept, "repeats": cut.repeats}
                 output.write(
                     {name: written[name] for name in tables},
                     position=position,
-                    size=_text_size(documents),
+                    size=text_size(documents),
                     tallies=cut.tallies,
                     statistics={**cut.statistics, **counts},
                 )
-                advance(_share(unit, documents.num_rows))
+                advance(share(unit, documents.num_rows))
             return output.finish()
 
     def _cuts(self, unit: int, first: int) -> tuple[Cuts, I64]:
@@ -219,34 +225,15 @@ class CutWork:
         return Cuts(cut_rows, places, *locate(places, functools.partial(span_path, self.folder))), rows
 
 
-def _slices(path: str, skip: int = 0) -> Iterator[pa.RecordBatch]:
-    """The rows of a document shard from ``skip`` on, in batches of about `SLICE_BYTES` of text.
-
-    The cuts depend on the rows alone, and going on at one of them gives the same cuts behind it.
-    """
-    for stored in shards.read_shard(path):
-        batch = stored.cast(schemas.DOCUMENTS)  # Parquet has no timestamps in whole seconds and returns milliseconds
-        first, skip = min(skip, batch.num_rows), max(0, skip - batch.num_rows)
-        _, ends = text_bytes(batch.column("text"))
-        while first < batch.num_rows:
-            last = max(first + 1, int(np.searchsorted(ends, ends[first] + SLICE_BYTES, "right")) - 1)
-            yield batch.slice(first, last - first)
-            first = last
-
-
-def _text_size(documents: pa.RecordBatch) -> int:
-    _, ends = text_bytes(documents.column("text"))
-    return int(ends[-1] - ends[0])
-
-
-def _share(unit: ShardUnit, rows: int) -> int:
-    return unit.bytes * rows // max(1, unit.rows)
-
-
-def _span_columns(batch: pa.RecordBatch) -> tuple[U64, U64]:
-    """Hashes of a SPANS batch and the document key of each."""
+def _span_columns(batch: pa.RecordBatch) -> tuple[U64, U64, I64]:
+    """Hashes of a SPANS batch, and the document key and order of each."""
     hashes, offsets = span_tables.column_spans(batch.column("hashes"))
-    return hashes, np.repeat(batch.column("key").to_numpy(), np.diff(offsets))
+    counts = np.diff(offsets)
+    return (
+        hashes,
+        np.repeat(batch.column("key").to_numpy(), counts),
+        np.repeat(batch.column("order").to_numpy(), counts),
+    )
 
 
 def _slots(hashes: U64, slots: int) -> U64:

@@ -31,7 +31,7 @@ class _Part(NamedTuple):
 
     first: int  # sentence row of the unit it begins with
     offsets: npt.NDArray[np.int32]  # its document i owns starts[offsets[i]:offsets[i + 1]]
-    starts: npt.NDArray[Any]
+    starts: npt.NDArray[Any]  # in the text as it came to the stage
     documents: pa.StringArray
 
 
@@ -81,6 +81,8 @@ def _open(path: str) -> list[_Part]:
     for batch in shards.read_shard(path):
         column = batch.column("starts")
         offsets = np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, column.offset * 4)
-        parts.append(_Part(first, offsets, column.values.to_numpy(), batch.column("document")))
+        origins = batch.column("origins")
+        starts = column if origins.null_count else origins
+        parts.append(_Part(first, offsets, starts.values.to_numpy(), batch.column("document")))
         first += int(offsets[-1] - offsets[0])
     return parts

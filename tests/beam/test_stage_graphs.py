@@ -69,11 +69,13 @@ def test_dedupe_goes_on_after_a_crash_between_rounds(
     units = write_units(tmp_path, ROWS, [30])
     whole, done = exact_spans._compare_round, []
 
-    def stumble(engine: Engine, units: Sequence[ShardUnit], scratch: str, number: int, rounds: int) -> None:
+    def stumble(
+        engine: Engine, units: Sequence[ShardUnit], scratch: str, number: int, rounds: int, *, ordered: bool
+    ) -> None:
         done.append((number, rounds))
         if done == [(0, 3), (1, 3), (2, 3)]:
             raise RuntimeError("crash")
-        whole(engine, units, scratch, number, rounds)
+        whole(engine, units, scratch, number, rounds, ordered=ordered)
 
     monkeypatch.setattr(exact_spans, "_compare_round", stumble)
     monkeypatch.setattr(exact_spans, "plan_rounds", lambda *_: 3)
@@ -153,7 +155,9 @@ def test_other_runners_compare_in_one_round(tmp_path: Path, straight: Path, monk
     seen = []
     whole = exact_spans._compare_round
     monkeypatch.setattr(exact_spans, "plan_rounds", lambda *_: 5)
-    monkeypatch.setattr(exact_spans, "_compare_round", lambda *given: (seen.append(given[3:]), whole(*given)))
+    monkeypatch.setattr(
+        exact_spans, "_compare_round", lambda *given, **how: (seen.append(given[3:]), whole(*given, **how))
+    )
     dedupe.run(Elsewhere(1), Dedupe(), write_units(tmp_path, ROWS, [30]), str(tmp_path / "out"), Silent())
     assert seen == [(0, 1)]
     for table in ("documents", "repeats"):

@@ -43,21 +43,24 @@ def dedupe_units(
     rounds: int = 1,
     span_sentences: int = 3,
     fold_numbers: bool = False,
+    survivor: str = "hash",
     **cut: Any,
 ) -> tuple[pa.Table, pa.Table, dict[str, Any], dict[str, Any]]:
     """Documents that stay, REPEATS, tallies and statistics."""
     folder = str(output / "hashes")
-    hashing = HashWork(folder, span_sentences, fold_numbers)
+    hashing = HashWork(folder, span_sentences, fold_numbers, survivor)
+    ordered = survivor != "hash"
     for unit in units:
         hashing(unit, lambda _: None)
     for round in range(rounds):
         by_partition: dict[int, list[bytes]] = {}
         for unit in units:
-            for partition, block in blocks(span_path(folder, unit.number), unit.number, partitions, round, rounds):
+            path = span_path(folder, unit.number)
+            for partition, block in blocks(path, unit.number, partitions, round, rounds, ordered=ordered):
                 by_partition.setdefault(partition, []).append(block)
         by_unit: dict[int, list[bytes]] = {}
         for found in by_partition.values():
-            for number, losers in find_losers(found):
+            for number, losers in find_losers(found, ordered=ordered):
                 by_unit.setdefault(number, []).append(losers)
         for number, packed in by_unit.items():
             write_cuts(cuts_folder(folder, rounds), number, round, packed)

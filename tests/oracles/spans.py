@@ -50,9 +50,12 @@ def dedupe(
     min_sentences: int = 3,
     min_words: int = 0,
     fold_numbers: bool = False,
+    survivor: str = "hash",
 ) -> Outcome:
     """Cut all but the first of any span of ``length`` sentences."""
-    order = sorted(documents, key=lambda name: xxhash.xxh3_64_intdigest(name.encode()))
+    longest = survivor == "longest"
+    before = {name: -len(document.encode()) if longest else 0 for name, document in documents.items()}
+    order = sorted(documents, key=lambda name: (before[name], xxhash.xxh3_64_intdigest(name.encode())))
     raw = {name: documents[name].encode() for name in order}
     spans = {name: sentences_of(documents[name]) for name in order}
     forms = {n: [words_of(raw[n][a:b].decode(), fold_numbers) for a, b in spans[n]] for n in order}

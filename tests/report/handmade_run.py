@@ -90,7 +90,8 @@ def make_run(folder: Path) -> Path:
         },
     )
     repeat = {"document": documents[1]["id"], "reason": "span:repeated", "start": 0, "stop": 10,
-              "text": "The first line", "kept_document": documents[0]["id"], "kept_start": 0, "method": "exact-spans"}  # fmt: skip
+              "text": "The first line", "kept_document": documents[0]["id"], "kept_start": 0,
+              "method": "exact-spans"}  # fmt: skip
     write_stage(
         folder / "dedupe",
         "dedupe",

@@ -1,0 +1,100 @@
+"""Where the text of a document stood before earlier methods of a chain cut some of it out.
+
+Comes in: DOCUMENTS batches that may have the column `PIECES`, and byte offsets in their texts or regions to be cut.
+Goes out: offsets in the texts as they came to the stage, and the column as it is after the cut. The one decision: audit
+rows of every method speak of one text, the one that the user has, so a reader can mark all cuts in it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from corpusforge.text import I64, text_bytes
+
+PIECES = pa.field("pieces", pa.list_(pa.int64()))
+"""Pairs (offset in this text, offset in the text that came to the stage), one for each piece that follows a cut,
+ascending. Null: nothing was cut."""
+
+
+def original(documents: pa.RecordBatch, rows: I64, offsets: I64) -> I64:
+    """The offsets, in the texts that came to the stage, of bytes ``offsets[i]`` of the documents ``rows[i]``.
+
+    >>> pieces = pa.array([[4, 9]], PIECES.type)
+    >>> batch = pa.record_batch([pa.array(["abcdefg"]), pieces], names=["text", "pieces"])
+    >>> original(batch, np.zeros(3, np.int64), np.array([0, 3, 5])).tolist()
+    [0, 3, 10]
+    """
+    if "pieces" not in documents.schema.names:
+        return offsets
+    owners, at, before = _points(documents)
+    found = np.searchsorted(_key(owners, at), _key(rows, offsets), "right") - 1
+    moved: I64 = before[found] + offsets - at[found]
+    return moved
+
+
+def original_stops(documents: pa.RecordBatch, rows: I64, stops: I64) -> I64:
+    """The same of offsets behind a byte: text that was cut right behind it does not count."""
+    if "pieces" not in documents.schema.names:
+        return stops
+    some = stops > 0
+    return np.where(some, original(documents, rows, np.maximum(stops - 1, 0)) + 1, 0)
+
+
+def after_cut(documents: pa.RecordBatch, starts: I64, stops: I64) -> pa.ListArray:
+    """The column `PIECES` once the regions ``starts[j]:stops[j]`` of the text column's buffer are cut out.
+
+    Regions ascend, do not overlap, and each lies in one document.
+    """
+    _, ends = text_bytes(documents.column("text"))
+    starts, stops = starts[starts < stops], stops[starts < stops]
+    removed = np.concatenate([[0], np.cumsum(stops - starts)])
+    cut_owners = np.searchsorted(ends, starts, "right") - 1
+    owners, at = np.arange(0), np.arange(0)
+    if "pieces" in documents.schema.names:
+        owners, at, _ = _points(documents)
+        where = ends[owners] + at
+        nearest = np.searchsorted(starts, where, "right") - 1  # a point in a cut region is no piece any more
+        kept = (nearest < 0) | (where >= np.append(stops, 0)[nearest])
+        owners, at = owners[kept], at[kept]
+    owners, at = np.r_[owners, cut_owners], np.r_[at, stops - ends[cut_owners]]
+    inside = ends[owners] + at < ends[owners + 1]
+    owners, at = owners[inside], at[inside]
+    order = np.lexsort((at, owners))
+    owners, at = owners[order], at[order]
+    before = original(documents, owners, at)
+    gone = removed[np.searchsorted(starts, ends[owners] + at)] - removed[np.searchsorted(starts, ends[owners])]
+    return _column(documents.num_rows, owners, at - gone, before)
+
+
+def _points(documents: pa.RecordBatch) -> tuple[I64, I64, I64]:
+    """Document, offset here and offset before of every piece, the first of each document too, ascending."""
+    column = documents.column("pieces")
+    ends = np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, column.offset * 4).astype(np.int64)
+    pairs = column.values.to_numpy()[ends[0] : ends[-1]].reshape(-1, 2)
+    count = documents.num_rows
+    owners = np.r_[np.arange(count), np.repeat(np.arange(count), np.diff(ends) // 2)]
+    at, before = np.r_[np.zeros(count, np.int64), pairs[:, 0]], np.r_[np.zeros(count, np.int64), pairs[:, 1]]
+    order = np.argsort(_key(owners, at), kind="stable")  # a piece at 0 comes behind the implied one
+    return owners[order], at[order], before[order]
+
+
+def _key(owners: I64, at: I64) -> I64:
+    """Orders by document, then offset: texts of a column of strings are below 2^31 bytes."""
+    return owners << 32 | at
+
+
+def _column(documents: int, owners: I64, at: I64, before: I64) -> pa.ListArray:
+    """The pieces that say something: of several at one offset the last, and none that goes on as the one before."""
+    last = np.ones(len(owners), np.bool_)
+    last[:-1] = (np.diff(owners) != 0) | (np.diff(at) != 0)
+    owners, at, before = owners[last], at[last], before[last]
+    shift = before - at
+    first = np.ones(len(owners), np.bool_)
+    first[1:] = np.diff(owners) != 0
+    fresh = np.where(first, shift != 0, np.r_[True, np.diff(shift) != 0][: len(shift)])
+    owners, at, before = owners[fresh], at[fresh], before[fresh]
+    offsets = np.searchsorted(owners, np.arange(documents + 1)) * 2
+    values = np.column_stack([at, before]).ravel()
+    nothing = pa.array(np.r_[np.diff(offsets) == 0, False])
+    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32), mask=nothing.to_numpy(False)), pa.array(values))
