@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "corpusforge"
 
 FLOORS = {
-    "errors": 1, "seeds": 1, "schemas": 1, "text": 1, "content": 1, "bundled": 1, "progress": 1,
+    "errors": 1, "seeds": 1, "schemas": 1, "sentence_ends": 1, "text": 1, "content": 1, "bundled": 1, "progress": 1,
     "shards": 2, "units": 2, "sections": 1, "recipe": 2, "documents": 2, "clean": 2, "dedupe": 2, "tokens": 2,
     "instances": 3,
     "work": 4,
@@ -25,6 +25,7 @@ FLOORS = {
 SAME_FLOOR = {
     ("units", "shards"),
     ("content", "seeds"),
+    ("text", "sentence_ends"),
     ("stages", "terminal"),
     ("report", "terminal"),
 }

@@ -1,0 +1,281 @@
+"""Where sentences end: the built-in splitter, for any language and without resources.
+
+Comes in: the UTF-8 bytes of many documents and where each begins. Goes out: offsets behind the last character of
+every sentence that ends inside a line (ends of lines and documents are the caller's). The one decision, for a *cluster*
+(a run of end marks with the closing quotes, brackets and reference marks like ``[12]`` behind it): it ends a sentence
+
+1. before white space and a plausible start: no lower-case letter, also behind opening quotes and dashes. A *faint*
+   cluster (an ellipsis; one dot behind an abbreviation, an initial or a single letter) needs more: a word that often
+   begins sentences and hardly ever stands in names. Dots of titles, list items and "No. 5" never end one;
+2. without white space where it holds an ideographic mark (。！？｡), or holds ! ? … right behind an ideograph.
+
+It looks about 100 bytes ahead and never over a document's edge: results do not depend on neighbours. What a dot means
+is guessed from lists of words, after Kiss and Strunk, Computational Linguistics 32(4), 2006, whose Punkt learns such
+lists; docs/cleaning.md says how far the two agree.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+I64 = npt.NDArray[np.int64]
+U8 = npt.NDArray[np.uint8]
+Mask = npt.NDArray[np.bool_]
+
+GAP = 64  # white space longer than this ends a sentence whatever follows
+CLOSERS = 4  # so many closing characters may follow an end mark
+REFERENCES = 4  # so many reference marks may follow those
+REFERENCE_BYTES = 6  # inside the brackets: "12", "n 7", "edit"
+OPENERS = 3  # so many quotes, brackets, dashes (with a space) may stand before a start
+WORD = 8  # letters of the longest word in a list
+
+TITLES = "mr mrs ms dr prof mt rev gen col lt sgt capt cmdr gov sen rep hon messrs maj adm vs cf viz"
+"""Never end a sentence: titles before names, connectives. Most are among the abbreviations Punkt learned for English
+(NLTK punkt_tab/english/abbrev_types.txt)."""
+BEFORE_DIGITS = "no nos vol vols fig figs eq eqs sec secs ch chap pp pg art op"
+"""Do not end a sentence before a digit: references. Before a word ("The answer is no. We ...") they do."""
+ABBREVIATIONS = (
+    "inc corp co cos ltd llc plc bros jr sr esq etc al ca st ph ed eds trans dept univ assn ave blvd ft approx govt spp"
+    " jan feb mar apr jun jul aug sep sept oct nov dec tues thurs"
+    " ala ariz ark calif colo conn fla ga ky md mich minn neb nev okla penn tenn tex va vt wis wyo"
+)
+"""Often followed by names, numbers and brackets, but may end a sentence: firms, names, months, states of the USA as the
+Associated Press writes them."""
+STARTERS = (
+    "the a an this that these those he she it we you they i his her its our your their my there here what when where"
+    " who why how which while in on at by for from with as if to after before during since until although though"
+    " because however but and or so yet nor some many most all both each every another other such one two several few"
+    " also then thus now once only even still just perhaps maybe later"
+)
+"""Function words of English that begin sentences and are hardly ever part of a name."""
+
+
+def _packed(*words: str) -> I64:
+    """Words of up to eight ASCII bytes, or characters of up to three, as sorted big-endian integers."""
+    return np.array(sorted(int.from_bytes(w.encode(), "big") for w in words), np.int64)
+
+
+def bytes_in(*ranges: range | bytes) -> Mask:
+    """A table of 256: whether a byte is in one of these."""
+    table = np.zeros(256, bool)
+    table[[b for r in ranges for b in r]] = True
+    return table
+
+
+_TITLE_CODES, _DIGIT_CODES = _packed(*TITLES.split()), _packed(*BEFORE_DIGITS.split())
+_SHORT_CODES, _STARTER_CODES = _packed(*ABBREVIATIONS.split()), _packed(*STARTERS.split())
+_WIDE_SPACES = _packed(*"\x85\xa0\u1680\u202f\u205f\u3000\u2028\u2029", *map(chr, range(0x2000, 0x200B)))
+_WIDE_CLOSERS = _packed(*"»’”」』）】》〉］｝〕〗")
+_WIDE_OPENERS = _packed(*"«‹¿¡“‘’”„‚「『（【《〈［｛〔〖")
+_DASHES = _packed(*"-*–—•·")
+_CJK_MARKS, _WIDE_MARKS = _packed(*"。！？｡"), _packed(*"。！？｡…")
+SPACE = bytes_in(range(0x09, 0x0E), range(0x1C, 0x21))
+_CLOSER = bytes_in(b"\"')]}")
+_OPENER = bytes_in(b"\"'([{<")
+_MARK = bytes_in(b".!?")
+_DIGIT = bytes_in(range(0x30, 0x3A))
+_LETTER = bytes_in(range(0x41, 0x5B), range(0x61, 0x7B), range(0x80, 0x100))
+_IN_REFERENCE = bytes_in(range(0x30, 0x3A), range(0x41, 0x5B), range(0x61, 0x7B), b" ")
+_IDEOGRAPH = bytes_in(range(0xE3, 0xEA), b"\xef")
+_START = bytes_in(range(0x41, 0x5B), range(0x30, 0x3A), range(0xC2, 0xF5), b"$#@")
+_BEFORE_INITIAL = bytes_in(range(0x21), b'.([{"-/&')
+# Letters of two bytes (U+0080 to U+07FF) in lower case start no sentence, as a to z do not.
+_LOWER = np.array([chr(c).islower() for c in range(0x800)])
+
+
+class _Places(NamedTuple):
+    """Reads bytes relative to candidates; 0 beyond the edges ``low`` and ``high`` of each one's document."""
+
+    data: U8
+    low: I64
+    high: I64
+
+    def byte(self, where: I64) -> I64:
+        inside = (where >= self.low) & (where < self.high)
+        return np.where(inside, self.data[np.where(inside, where, 0)], 0).astype(np.int64)
+
+    def character(self, where: I64) -> tuple[I64, I64]:
+        """Code (its bytes as an integer) and width of the characters of one to three bytes at ``where``."""
+        first = self.byte(where)
+        width = 1 + (first >= 0xC2) + (first >= 0xE0).astype(np.int64)
+        code = np.where(width > 1, first << 8 | self.byte(where + 1), first)
+        return np.where(width > 2, code << 8 | self.byte(where + 2), code), width
+
+    def rows(self, chosen: I64 | Mask) -> _Places:
+        return _Places(self.data, self.low[chosen], self.high[chosen])
+
+
+def _listed(values: I64, table: I64) -> Mask:
+    return np.asarray(table[np.minimum(np.searchsorted(table, values), len(table) - 1)] == values)
+
+
+def _either(code: I64, width: I64, narrow: Mask, wide: I64) -> Mask:
+    """Whether a character is one of a set: its ASCII members as a table, the others as sorted codes."""
+    return np.asarray(np.where(width == 1, narrow[code & 0xFF], _listed(code, wide)))
+
+
+class _Clusters(NamedTuple):
+    """Runs of end marks. ``cjk``: holds an ideographic one; ``loud``: holds ! or ?; ``dots``: holds …"""
+
+    starts: I64
+    stops: I64
+    cjk: Mask
+    loud: Mask
+    dots: Mask
+    places: _Places
+
+
+def _clusters(data: U8, offsets: I64) -> _Clusters:
+    view = data[offsets[0] : offsets[-1]]
+    at = np.flatnonzero(
+        (view == 0x2E) | (view == 0x21) | (view == 0x3F) | (view == 0xE2) | (view == 0xE3) | (view == 0xEF)
+    )
+    at += offsets[0]
+    document = np.searchsorted(offsets, at, "right") - 1
+    places = _Places(data, offsets[document], offsets[document + 1])
+    code, width = places.character(at)
+    mark = (width == 1) | _listed(code, _WIDE_MARKS)
+    at, width, code, document, places = at[mark], width[mark], code[mark], document[mark], places.rows(mark)
+    fresh = np.ones(len(at), bool)
+    fresh[1:] = (at[1:] != at[:-1] + width[:-1]) | (document[1:] != document[:-1])
+    first = np.flatnonzero(fresh)
+    last = np.append(first[1:], len(at))[: len(first)] - 1
+    cjk, loud = _listed(code, _CJK_MARKS), (code == 0x21) | (code == 0x3F)
+    dots = ~cjk & (width > 1)
+    if len(first):
+        cjk, loud, dots = (np.logical_or.reduceat(kind, first) for kind in (cjk, loud, dots))
+    return _Clusters(at[first], at[last] + width[last], cjk, loud, dots, places.rows(first))
+
+
+def sentence_stops(data: U8, offsets: I64) -> I64:
+    """Offsets behind the last character of every sentence that ends inside a line, ascending.
+
+    Document i is ``data[offsets[i]:offsets[i + 1]]``; what it holds has no influence on its neighbours.
+    """
+    clusters = _clusters(data, offsets)
+    places = clusters.places
+    stops = _behind_closers(places, clusters.stops)
+    before = places.byte(clusters.starts - 3)
+    goes_on = _either(*places.character(stops), _MARK, _WIDE_MARKS)
+    ends_cjk = (clusters.cjk | ((clusters.loud | clusters.dots) & _IDEOGRAPH[before])) & ~goes_on
+    space = _skip_space(places, stops)
+    near = np.flatnonzero((space > stops) & (space - stops < GAP))
+    ends = space - stops >= GAP
+    near = near[_may_start(places.rows(near), _behind_openers(places.rows(near), space[near]))]
+    ends[near] = True
+    quiet = near[~clusters.cjk[near] & ~clusters.loud[near]]
+    ends[quiet] = _dots_end(clusters, quiet, space[quiet])
+    return stops[ends | ends_cjk]
+
+
+def _dots_end(clusters: _Clusters, quiet: I64, space: I64) -> Mask:
+    """Whether clusters of nothing but dots end a sentence, where the next may start behind ``space``."""
+    places, dots = clusters.places.rows(quiet), clusters.starts[quiet]
+    one = (clusters.stops[quiet] - dots == 1) & ~clusters.dots[quiet]
+    never, faint = _dot_belongs(places, dots, places.byte(space))
+    ends = ~(one & never)
+    doubtful = np.flatnonzero(~one | (faint & ends))
+    ends[doubtful] = _starts_often(places.rows(doubtful), space[doubtful])
+    return np.asarray(ends)
+
+
+def _behind_closers(places: _Places, stops: I64) -> I64:
+    """Behind closing quotes and brackets, and reference marks such as ``[12]`` right behind those."""
+    stops = stops.copy()
+    active = np.arange(len(stops))
+    for _ in range(CLOSERS):
+        code, width = places.rows(active).character(stops[active])
+        closes = _either(code, width, _CLOSER, _WIDE_CLOSERS)
+        active = active[closes]
+        stops[active] += width[closes]
+    active = np.arange(len(stops))
+    for _ in range(REFERENCES):
+        active = active[places.rows(active).byte(stops[active]) == 0x5B]
+        ahead = np.array([places.rows(active).byte(stops[active] + k) for k in range(1, REFERENCE_BYTES + 2)])
+        ahead = ahead.reshape(REFERENCE_BYTES + 1, len(active))
+        inside = np.logical_and.accumulate(_IN_REFERENCE[ahead]).sum(0)
+        closes = (inside > 0) & (ahead[np.minimum(inside, REFERENCE_BYTES), np.arange(len(active))] == 0x5D)
+        stops[active[closes]] += inside[closes] + 2
+        active = active[closes]
+    return stops
+
+
+def _skip_space(places: _Places, where: I64) -> I64:
+    """Behind the white space at ``where``, or at least GAP bytes ahead in it."""
+    where = where.copy()
+    active = np.arange(len(where))
+    for _ in range(GAP):
+        code, width = places.rows(active).character(where[active])
+        space = _either(code, width, SPACE, _WIDE_SPACES)
+        active = active[space]
+        if not len(active):
+            break
+        where[active] += width[space]
+    return where
+
+
+def _behind_openers(places: _Places, where: I64) -> I64:
+    """Behind opening quotes, brackets, and dashes with the space behind them."""
+    where = where.copy()
+    active = np.arange(len(where))
+    for _ in range(OPENERS):
+        code, width = places.rows(active).character(where[active])
+        dash = _listed(code, _DASHES)
+        opens = dash | _either(code, width, _OPENER, _WIDE_OPENERS)
+        active, dash = active[opens], dash[opens]
+        where[active] += width[opens]
+        after = active[dash]
+        where[after] += places.rows(after).byte(where[after]) == 0x20
+    return where
+
+
+def _may_start(places: _Places, where: I64) -> Mask:
+    """Whether a sentence may start here: upper case, digit, most characters beyond ASCII."""
+    code, width = places.character(where)
+    small = (width == 2) & _LOWER[np.where(width == 2, (code >> 8 & 0x1F) << 6 | code & 0x3F, 0)]
+    space = _either(code, width, SPACE, _WIDE_SPACES)
+    return np.asarray(_START[places.byte(where)] & ~small & ~space)
+
+
+def _starts_often(places: _Places, where: I64) -> Mask:
+    """Whether the word here is one of STARTERS, and no initial ("A.")."""
+    ahead = np.array([places.byte(where + k) for k in range(WORD + 1)]).reshape(WORD + 1, len(where))
+    letters = np.logical_and.accumulate(_LETTER[ahead]).sum(0)
+    code = np.zeros(len(where), np.int64)
+    for k in range(WORD):
+        code = np.where(k < letters, code << 8 | (ahead[k] & 0x7F) | 0x20, code)
+    plain = np.logical_and.accumulate(ahead < 0x80).sum(0) >= letters
+    behind = ahead[np.minimum(letters, WORD), np.arange(len(where))]
+    initial = (letters == 1) & (behind == 0x2E)
+    return np.asarray(plain & (letters <= WORD) & ~initial & _listed(code, _STARTER_CODES))
+
+
+def _dot_belongs(places: _Places, dots: I64, following: I64) -> tuple[Mask, Mask]:
+    """Whether one dot never ends a sentence, and whether it is faint, by what stands before it."""
+    back = np.array([places.byte(dots - k) for k in range(1, WORD + 3)]).reshape(WORD + 2, len(dots))
+    columns = np.arange(len(dots))
+    # General punctuation (E2 80 xx) and the no-break space (C2 A0) are no letters, though beyond ASCII.
+    wide = (back[1:-1] == 0x80) & (back[2:] == 0xE2) | (back[:-2] == 0xA0) & (back[1:-1] == 0xC2)
+    back = back[:WORD]
+    letters = np.logical_and.accumulate(_LETTER[back] & ~wide).sum(0)
+    digits = np.logical_and.accumulate(_DIGIT[back]).sum(0)
+    code = np.zeros(len(dots), np.int64)
+    for k in range(WORD - 1):
+        code += np.where(k < letters, ((back[k] & 0x7F) | 0x20) << (8 * k), 0)
+    plain = (letters < WORD) & (np.logical_and.accumulate(back < 0x80).sum(0) >= letters)
+    edge = np.minimum(letters, WORD - 1)
+    previous = back[edge, columns]
+    # "U.S.", "B.Sc.", "5 m.", "“A.", but not "won't." or "won’t."; a letter of two bytes is one letter.
+    single = (letters == 1) | ((letters == 2) & (back[0] < 0xC0) & (back[1] >= 0xC3) & (back[1] < 0xE0))
+    faint = single & (_BEFORE_INITIAL[previous] | wide[edge, columns] & (previous != 0x99))
+    faint |= (letters == 2) & (previous == 0x2E)
+    faint |= plain & _listed(code, _SHORT_CODES)
+    faint |= (letters == 0) & SPACE[back[0]] & (back[1] == 0x2E)  # the last dot of ". . ."
+    number = digits + (letters == 1)
+    above = back[np.minimum(number, WORD - 1), columns]
+    item = (number >= 1) & (number <= 3) & ((above == 0) | (above == 0x0A))
+    reference = _DIGIT[following] & _listed(code, _DIGIT_CODES)
+    return item | plain & (reference | _listed(code, _TITLE_CODES)), faint
