@@ -31,6 +31,8 @@ from corpusforge.seeds import U64
 from corpusforge.text import I64, byte_slices, text_bytes
 
 REASONS = ("span:repeated", "page:few-sentences", "page:few-words")
+SPAN_REASONS = {"near-spans": "span:near-repeated"}
+"""Reason of the spans that a method cuts, where it is not the first above."""
 _STAYS = -1
 
 
@@ -41,6 +43,7 @@ class Cuts(NamedTuple):
     places: U64  # place (dedupe.spans.place) of the sentence that is kept
     documents: pa.StringArray  # DOCUMENTS.id of that one
     starts: I64  # byte offset of that one in its document
+    similarities: npt.NDArray[np.float32] | None = None  # of the spans they are of; None: the spans are equal
 
 
 class Cut(NamedTuple):
@@ -106,7 +109,7 @@ def cut_documents(
     stay = changed.filter(pa.array(verdicts == _STAYS))
     sizes = np.diff(text_bytes(shorter)[1])
     lost = int(ends[-1] - ends[0] - sizes.sum())
-    tallies = _tallies(repeats, lost, verdicts, sizes)
+    tallies = _tallies(repeats, method, lost, verdicts, sizes)
     return Cut(stay, repeats, tallies, _statistics(documents, stay, sentences, cuts, int((cut_counts > 0).sum())))
 
 
@@ -190,16 +193,23 @@ def _repeats(
     rows = np.r_[owners[first], pages]
     columns = [
         documents.column("id").take(pa.array(rows)),
-        _reasons(np.r_[np.zeros(len(first), np.int64), verdicts[pages]]),
+        _reasons(np.r_[np.zeros(len(first), np.int64), verdicts[pages]], method),
         pa.array(np.r_[original(documents, owners[first], starts - inside), np.zeros(len(pages), np.int64)]),
         pa.array(original_stops(documents, rows, np.r_[stops - inside, np.diff(ends)[pages]])),
         pa.concat_arrays([byte_slices(data, starts, stops), changed.column("text").take(pa.array(pages))]),
         pa.concat_arrays([cuts.documents.take(pa.array(first)), nothing.cast(pa.string())]),
         pa.concat_arrays([pa.array(cuts.starts[first]), nothing.cast(pa.int64())]),
         pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(rows), np.int16)), pa.array([method])),
-        pa.nulls(len(rows), pa.float32()),
+        pa.concat_arrays([_similarities(cuts, first), nothing.cast(pa.float32())]),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=REPEATS).take(pa.array(np.argsort(rows, kind="stable")))
+
+
+def _similarities(cuts: Cuts, first: I64) -> pa.FloatArray:
+    """The least of each run of cut sentences."""
+    if cuts.similarities is None:
+        return pa.nulls(len(first), pa.float32())
+    return pa.array(np.minimum.reduceat(cuts.similarities, first) if len(first) else cuts.similarities[:0])
 
 
 def _with_pieces(documents: pa.RecordBatch, pieces: pa.ListArray) -> pa.RecordBatch:
@@ -209,18 +219,19 @@ def _with_pieces(documents: pa.RecordBatch, pieces: pa.ListArray) -> pa.RecordBa
     return documents.set_column(position, PIECES, pieces)
 
 
-def _reasons(numbers: I64) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(pa.array(numbers.astype(np.int16)), pa.array(REASONS))
+def _reasons(numbers: I64, method: str) -> pa.DictionaryArray:
+    names = [SPAN_REASONS.get(method, REASONS[0]), *REASONS[1:]]
+    return pa.DictionaryArray.from_arrays(pa.array(numbers.astype(np.int16)), pa.array(names))
 
 
 def _no_repeats() -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([], schema=REPEATS)
 
 
-def _tallies(repeats: pa.RecordBatch, lost: int, verdicts: I64, sizes: I64) -> dict[str, dict[str, int]]:
+def _tallies(repeats: pa.RecordBatch, method: str, lost: int, verdicts: I64, sizes: I64) -> dict[str, dict[str, int]]:
     """Bytes of spans count the white space that went with them: input = output + all tallies."""
     pages = int((verdicts != _STAYS).sum())
-    tallies = {REASONS[0]: {"rows": repeats.num_rows - pages, "bytes": lost}}
+    tallies = {SPAN_REASONS.get(method, REASONS[0]): {"rows": repeats.num_rows - pages, "bytes": lost}}
     for number in (1, 2):
         dropped = verdicts == number
         if dropped.any():

@@ -5,8 +5,8 @@ later, for each unit, which spans must go and where the copy stands that stays.
 
 Definition (T5, Raffel et al. 2020, section 2.2): all but one of any three-sentence span occurring more than once. A
 span is named by its first sentence. The first copy stays in the order of (`survivors.survivor_order`, document key,
-position in the document): of content alone, never of arrival. A repeat inside one document counts. A span without a single word (only
-punctuation in all its sentences) is no span, and a document of fewer than n sentences has none.
+position in the document): of content alone, never of arrival. A repeat inside one document counts. A span without a
+single word (only punctuation in all its sentences) is no span, and a document of fewer than n sentences has none.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from corpusforge import seeds
 from corpusforge.dedupe.normalise import Bools, sentence_hashes
+from corpusforge.dedupe.packed import by_unit, pack, unpack
 from corpusforge.dedupe.pieces import PIECES, original
 from corpusforge.dedupe.survivors import survivor_order
 from corpusforge.seeds import U64
@@ -104,7 +105,7 @@ def span_hashes(sentences: U64, empty: Bools, offsets: I64, length: int) -> U64:
 
 def pack_block(hashes: U64, keys: U64, places: U64, *orders: npt.NDArray[Any]) -> bytes:
     """A block of spans as bytes, `BLOCK_BYTES` each, and 8 more where documents have an order before their keys."""
-    return _pack(hashes, keys, places, *(order.view(np.uint64) for order in orders))
+    return pack(hashes, keys, places, *(order.view(np.uint64) for order in orders))
 
 
 def find_losers(blocks: Iterable[bytes], *, ordered: bool = False) -> list[tuple[int, bytes]]:
@@ -115,7 +116,7 @@ def find_losers(blocks: Iterable[bytes], *, ordered: bool = False) -> list[tuple
     ``ordered``: whether the blocks hold orders. Of documents with one and the same id the one of the smaller place
     stays.
     """
-    columns = _unpack(blocks, 4 if ordered else 3)
+    columns = unpack(blocks, 4 if ordered else 3)
     hashes, keys, places = columns[:3]
     by_hash = np.argsort(hashes)
     ascending = hashes[by_hash]
@@ -131,17 +132,17 @@ def find_losers(blocks: Iterable[bytes], *, ordered: bool = False) -> list[tuple
     is_first = np.ones(len(hashes), np.bool_)
     is_first[1:] = hashes[1:] != hashes[:-1]
     survivors = places[np.flatnonzero(is_first)][np.cumsum(is_first) - 1]
-    return by_unit(places[~is_first], survivors[~is_first])
+    return by_unit(places[~is_first], survivors[~is_first], UNIT_SHIFT)
 
 
 def pack_losers(losers: U64, survivors: U64) -> bytes:
     """Losing spans and their survivors as bytes, `LOSER_BYTES` each."""
-    return _pack(losers, survivors)
+    return pack(losers, survivors)
 
 
 def unpack_losers(blocks: Iterable[bytes]) -> tuple[U64, U64]:
     """Places of losing spans and of their survivors from any number of packed answers, ascending, each once."""
-    losers, survivors = _unpack(blocks, 2)
+    losers, survivors = unpack(blocks, 2)
     losers, first = np.unique(losers, return_index=True)
     return losers, survivors[first]
 
@@ -177,26 +178,3 @@ def _origins(documents: pa.RecordBatch, offsets: I64, starts: I64) -> pa.ListArr
 
 def _lists(offsets: I64, values: npt.NDArray[Any], kind: type[np.generic]) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(values.astype(kind)))
-
-
-def _pack(*columns: U64) -> bytes:
-    return np.stack(columns).astype("<u8").tobytes()
-
-
-def _unpack(blocks: Iterable[bytes], columns: int) -> list[U64]:
-    parts = [np.frombuffer(block, "<u8").reshape(columns, -1) for block in blocks]
-    if not parts:
-        return [np.zeros(0, np.uint64)] * columns
-    return [np.concatenate([part[k] for part in parts]).astype(np.uint64, copy=False) for k in range(columns)]
-
-
-def by_unit(losers: U64, survivors: U64) -> list[tuple[int, bytes]]:
-    """Losers and their survivors, packed, for each unit that has losers; ascending."""
-    order = np.argsort(losers)
-    losers, survivors = losers[order], survivors[order]
-    units, first = np.unique(unit_of(losers), return_index=True)
-    bounds = [*first.tolist(), len(losers)]
-    return [
-        (int(unit), pack_losers(losers[a:b], survivors[a:b]))
-        for unit, a, b in zip(units, bounds[:-1], bounds[1:], strict=True)
-    ]

@@ -173,6 +173,7 @@ class CutWork:
     min_words: int = 0
     shard_bytes: int = 64 << 20
     audit_only: bool = False
+    method: str = "exact-spans"
 
     def __call__(self, unit: ShardUnit, advance: Advance) -> UnitResult:
         """Cut one unit, going on behind its last finished shard."""
@@ -186,7 +187,7 @@ class CutWork:
             advance(share(unit, output.position))
             hashed = _load_spans(self.folder, unit.number)
             position = output.position
-            cuts, repeated = self._cuts(unit.number, _sentence_range(hashed, 0, position)[1])
+            cuts, repeated = self.cuts_from(unit.number, _sentence_range(hashed, 0, position)[1])
             for documents in slices(unit.path, skip=position):
                 rows = hashed.slice(position, documents.num_rows)
                 first, last = _sentence_range(hashed, position, documents.num_rows)
@@ -196,6 +197,7 @@ class CutWork:
                     _cuts_between(cuts, first, last),
                     min_sentences=self.min_sentences,
                     min_words=self.min_words,
+                    method=self.method,
                     keep_pieces=isinstance(unit, ChainUnit),
                 )
                 position += documents.num_rows
@@ -215,7 +217,7 @@ class CutWork:
                 advance(share(unit, documents.num_rows))
             return output.finish()
 
-    def _cuts(self, unit: int, first: int) -> tuple[Cuts, I64]:
+    def cuts_from(self, unit: int, first: int) -> tuple[Cuts, I64]:
         """The sentences of a unit to cut from row ``first`` on, and the rows of all its losing spans."""
         losers, survivors = read_cuts(self.cuts, unit, self.rounds)
         rows = span_tables.row_of(losers)
@@ -257,4 +259,5 @@ def _sentence_range(hashed: pa.RecordBatch, row: int, rows: int) -> tuple[int, i
 
 def _cuts_between(cuts: Cuts, first: int, last: int) -> Cuts:
     a, b = np.searchsorted(cuts.rows, [first, last]).tolist()
-    return Cuts(cuts.rows[a:b] - first, cuts.places[a:b], cuts.documents[a:b], cuts.starts[a:b])
+    alike = None if cuts.similarities is None else cuts.similarities[a:b]
+    return Cuts(cuts.rows[a:b] - first, cuts.places[a:b], cuts.documents[a:b], cuts.starts[a:b], alike)

@@ -1,0 +1,133 @@
+"""Near repeats: what is stored of a signed item, which items are compared, and which of them repeat an earlier one.
+
+Comes in: signatures of *items*, that is spans of sentences or whole documents, and packed blocks of their band hashes
+from all units. Goes out: pairs worth comparing, and of the pairs that were compared the best of each item. The one
+decision: items of one and the same signature are found first, as exact repeats of the signature, and only the first of
+them is compared with others; so a hundred thousand copies of a page cost what they weigh and no more.
+
+Order: as for exact repeats, of (document key, position in the document). An item goes where an earlier one is at least
+as similar as the threshold asks for and the two share no sentence. It is looked for among the items that meet it in a
+band (`lsh.bucket_pairs`). Whether the earlier one stays itself is not asked: the answer depends on the two items alone,
+and of a chain of items, each like the next, the first stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import xxhash
+
+from corpusforge.dedupe.lsh import bucket_pairs
+from corpusforge.dedupe.minima import U32
+from corpusforge.dedupe.normalise import Bools
+from corpusforge.dedupe.packed import by_unit, unpack
+from corpusforge.dedupe.spans import UNIT_SHIFT, column_spans
+from corpusforge.seeds import U64
+from corpusforge.text import I64
+
+F32 = npt.NDArray[np.float32]
+
+SIGNED = pa.schema(
+    [
+        # Of every sentence row of the document, in the rows of SPANS, one after the other; 0 where no item begins.
+        pa.field("bands", pa.list_(pa.uint64()), nullable=False),
+        pa.field("signatures", pa.list_(pa.uint32()), nullable=False),
+    ]
+)
+"""One row a document, beside its row of SPANS: band hashes and signatures of its items."""
+
+PAIR_BYTES = 16
+"""Bytes of a packed pair: places of the later and of the earlier item, one column behind the other."""
+
+
+class Pairs(NamedTuple):
+    """Pairs of items that were compared, and what orders the earlier ones among each other."""
+
+    later: U64  # places (dedupe.spans.place)
+    earlier: U64
+    orders: I64  # SPANS.order and key of the document of the earlier one, and its position there
+    keys: U64
+    rows: I64
+    similarities: F32
+
+
+def signature_hashes(signatures: U32, real: Bools) -> U64:
+    """One hash a signature, never 0; 0 where ``real`` says that there is no item.
+
+    Python loop with a reason: one C call an item (about 0.3 us), which takes a hundred times as long to sign.
+    """
+    width = signatures.shape[1] * 4
+    view, digest = memoryview(np.ascontiguousarray(signatures, "<u4").view(np.uint8).data), xxhash.xxh3_64_intdigest
+    view = view.cast("B")
+    found = np.zeros(len(signatures), np.uint64)
+    rows = np.flatnonzero(real)
+    found[rows] = np.fromiter((digest(view[r * width : (r + 1) * width]) for r in rows.tolist()), np.uint64, len(rows))
+    return np.where(real, np.maximum(found, np.uint64(1)), np.uint64(0))
+
+
+def signed_rows(offsets: I64, bands: U64, signatures: U32) -> pa.RecordBatch:
+    """SIGNED rows; document i owns items ``offsets[i]:offsets[i + 1]`` of the two matrices."""
+    lists = [
+        pa.ListArray.from_arrays(pa.array((offsets * rows.shape[1]).astype(np.int32)), pa.array(rows.ravel()))
+        for rows in (bands, signatures)
+    ]
+    return pa.RecordBatch.from_arrays(lists, schema=SIGNED)
+
+
+def item_matrix(column: pa.ListArray, width: int) -> npt.NDArray[Any]:
+    """The rows of all items of a SIGNED column (``signatures`` or ``bands``), as a view."""
+    return column_spans(column)[0].reshape(-1, width)
+
+
+def candidate_pairs(blocks: Iterable[bytes], *, ordered: bool = False) -> list[tuple[int, bytes]]:
+    """Pairs of items that meet in a band, as packed rows for each unit of the later one (ascending).
+
+    ``blocks``: of (band hash, document key, place), from `spans.pack_block`, of any units in any order; equal hashes
+    must all be among them. ``ordered``: whether they hold orders. Which pairs of a large bucket are taken is said at
+    `lsh.bucket_pairs`.
+    """
+    hashes, keys, places, *orders = unpack(blocks, 4 if ordered else 3)
+    order = np.argsort(hashes)
+    ascending = hashes[order]
+    equal = ascending[1:] == ascending[:-1]
+    shared = np.zeros(len(ascending), np.bool_)
+    shared[1:] = equal
+    shared[:-1] |= equal
+    chosen = order[shared]
+    first = [column[chosen].view(np.int64) for column in orders]
+    pairs = bucket_pairs(hashes[chosen], (*first, keys[chosen], places[chosen]))
+    return by_unit(places[chosen[pairs[:, 1]]], places[chosen[pairs[:, 0]]], UNIT_SHIFT)
+
+
+def unpack_pairs(blocks: Iterable[bytes]) -> tuple[U64, U64]:
+    """Pairs from any number of packed answers, each once, ascending by the later and then the earlier place."""
+    later, earlier = unpack(blocks, 2)
+    order = np.lexsort((earlier, later))
+    later, earlier = later[order], earlier[order]
+    fresh = np.ones(len(later), np.bool_)
+    fresh[1:] = (later[1:] != later[:-1]) | (earlier[1:] != earlier[:-1])
+    return later[fresh], earlier[fresh]
+
+
+def best_pairs(pairs: Pairs) -> Pairs:
+    """Of every later item the pair of the most similar earlier one, of equals the first in order; ascending.
+
+    >>> places, rows = np.array([9, 9, 8], np.uint64), np.array([1, 2, 3])
+    >>> best_pairs(Pairs(places, places, rows, places, rows, np.array([0.8, 0.9, 1], np.float32))).rows.tolist()
+    [3, 2]
+    """
+    columns = (pairs.earlier, pairs.rows, pairs.keys, pairs.orders, -pairs.similarities, pairs.later)
+    order = np.lexsort(columns)
+    later = pairs.later[order]
+    fresh = np.ones(len(later), np.bool_)
+    fresh[1:] = later[1:] != later[:-1]
+    return take_pairs(pairs, order[fresh])
+
+
+def take_pairs(pairs: Pairs, chosen: I64) -> Pairs:
+    """Some of the pairs."""
+    return Pairs._make(column[chosen] for column in pairs)
