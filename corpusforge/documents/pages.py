@@ -20,6 +20,9 @@ from corpusforge.documents.responses import (
     parse_response,
 )
 
+UNREAD = "unread"
+"""In place of "main" or "all": pages are looked at as far as their text, which is left empty."""
+
 HTML = ("text/html", "application/xhtml+xml")
 PLAIN = ("text/plain",)
 
@@ -77,6 +80,8 @@ def add_response(rows: Rows, response: Response, origin: Origin, *, html: str, l
         reject(rows, origin, "record:empty-body", None)
     elif looks_binary(body) or (not kind and not _looks_like_html(body)):
         reject(rows, origin, "record:content-type", f"{kind or 'no type'}, but the body is something else")
+    elif html == UNREAD:
+        rows.add(origin.position, "", url=origin.url, timestamp=origin.timestamp)
     else:
         text = encodings.decode(body, response.charset, is_html=kind not in PLAIN)
         add_text(rows, text if kind in PLAIN else html_text(text, html), origin)

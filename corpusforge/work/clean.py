@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from corpusforge.schemas import DOCUMENTS, REJECTS
 from corpusforge.shards import Tallies, add_tallies
 from corpusforge.units import Advance, UnitOutput, UnitResult
+from corpusforge.work.urls import OLDER_COPY, OlderCopies, leave_out
 
 if TYPE_CHECKING:
     from corpusforge.clean.apply import Cleaned, Cleaner
@@ -25,13 +26,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CleanWork:
-    """The stage `clean` for one unit. ``keep_rejects``: write dropped text, or only count it."""
+    """The stage `clean` for one unit. ``keep_rejects``: write dropped text, or only count it.
+
+    ``older``: older copies of URLs, which are left out before the rules look at anything.
+    """
 
     output: str
     options: ReadOptions
     cleaner: Cleaner
     shard_bytes: int
     keep_rejects: bool = True
+    older: OlderCopies | None = None
 
     def __call__(self, unit: Unit, advance: Advance) -> UnitResult:
         """Clean a unit behind what its finished shards already cover."""
@@ -44,7 +49,9 @@ class CleanWork:
             if output.done:
                 return output.result(resumed=True)
             position = output.position
-            for raw in read_unit(unit, self.options, skip=position):
+            older = self.older.of_unit(unit.number) if self.older else None
+            for read in read_unit(unit, self.options, skip=position):
+                raw = leave_out(read, older) if older else read
                 cleaned = self.cleaner.clean(raw.documents)
                 position += raw.records
                 batches = {"documents": cleaned.documents}
@@ -89,4 +96,8 @@ def all_statistics(raw: RawBatch, cleaned: Cleaned) -> dict[str, Any]:
 
     Not the raw bytes: a unit that goes on after a crash passes over some of them again, and would count them twice.
     """
-    return {**cleaned.statistics, "records_in": raw.records}
+    found = {**cleaned.statistics, "records_in": raw.records}
+    if OLDER_COPY in (tallies := tally_rejects(raw.rejects)):  # documents too, though the rules never saw them
+        found["documents_in"] += tallies[OLDER_COPY]["rows"]
+        found["text_bytes_in"] += tallies[OLDER_COPY]["bytes"]
+    return found
