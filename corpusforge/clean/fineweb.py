@@ -1,0 +1,102 @@
+"""The rules of FineWeb, and the step of packs of the kind "fineweb".
+
+Comes in: a batch of DOCUMENTS. Goes out: which pages stay; no text changes. The rules are those that Penedo et al. 2024
+("The FineWeb Datasets", arXiv 2406.17557, section 3.6 and appendix E) added to Gopher's and C4's: pages of lists,
+menus and repeated lines go. Lines are cut at "\\n" and not stripped; those of white space alone do not count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from corpusforge import errors
+from corpusforge.clean.limits import Findings, shares
+from corpusforge.clean.pack import Pack
+from corpusforge.clean.pieces import Pieces, ending_with, repeats, split_at_each, sums
+from corpusforge.clean.step import Verdict
+from corpusforge.clean.words import Words, count_characters, find_words
+from corpusforge.text import text_bytes
+
+REASONS = (
+    "kept",
+    "page:no-lines",
+    "page:few-line-ends",
+    "page:short-lines",
+    "page:duplicate-line-characters",
+    "page:list",
+)
+"""Reason of each code. Rules are tried in this order."""
+
+
+@dataclass(frozen=True)
+class FinewebRules(Pack):
+    """A pack of the kind "fineweb". Numbers of 0 switch a rule off."""
+
+    end_characters: tuple[str, ...]  # what ends a line
+    min_ended_lines: float  # share of the lines
+    short_line_characters: int  # a line of no more is short
+    max_short_lines: float  # share of the lines
+    max_duplicate_line_characters: float  # share of the characters, line breaks left out
+    max_line_breaks_a_word: float
+
+    def check(self, where: str) -> None:
+        """A rule about line ends needs some."""
+        if self.min_ended_lines and not self.end_characters:
+            raise errors.RecipeInvalid(where, "end_characters is empty", "list what ends a line, or min_ended_lines 0")
+
+
+@dataclass(frozen=True)
+class FinewebStep:
+    """The step of a pack of this kind."""
+
+    rules: FinewebRules
+
+    @property
+    def name(self) -> str:
+        """The name of the pack."""
+        return self.rules.name
+
+    def check(self) -> None:
+        """Nothing is needed."""
+
+    def resources(self) -> dict[str, Any]:
+        """The pack says it all."""
+        return {}
+
+    def apply(self, documents: pa.RecordBatch) -> Verdict:
+        """Which pages stay."""
+        texts = documents["text"]
+        words = find_words(texts)
+        found = Findings(REASONS, len(texts))
+        _judge(texts, words, self.rules, found)
+        return Verdict(REASONS, found.codes, texts, found.details)
+
+
+def _judge(texts: pa.StringArray, words: Words, rules: FinewebRules, found: Findings) -> None:
+    every = split_at_each(texts)
+    breaks = np.diff(every.offsets) - 1
+    lines = every.choose(_holding_words(every, words))
+    count = np.diff(lines.offsets)
+    found.drop("page:no-lines", count == 0)
+    ended = ending_with(lines.data, lines.starts, lines.stops, rules.end_characters)
+    share = shares(sums(ended, lines.offsets), count)
+    found.at_least("page:few-line-ends", "lines with an end mark", share, rules.min_ended_lines)
+    lengths = lines.characters()
+    if rules.short_line_characters:
+        share = shares(sums(lengths <= rules.short_line_characters, lines.offsets), count)
+        found.at_most("page:short-lines", "short lines", share, rules.max_short_lines)
+    again = sums(np.where(repeats(lines), lengths, 0), lines.offsets)
+    data, offsets = text_bytes(texts)
+    share = shares(again, count_characters(data, offsets[:-1], offsets[1:]) - breaks)
+    label = "characters in duplicate lines"
+    found.at_most("page:duplicate-line-characters", label, share, rules.max_duplicate_line_characters)
+    found.at_most("page:list", "line breaks a word", shares(breaks, words.counts), rules.max_line_breaks_a_word)
+
+
+def _holding_words(lines: Pieces, words: Words) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which lines hold a word; no word goes beyond a line."""
+    return np.searchsorted(words.starts, lines.starts) < np.searchsorted(words.starts, lines.stops)

@@ -1,0 +1,152 @@
+"""The quality rules of Gopher, and the step of packs of the kind "gopher".
+
+Comes in: a batch of DOCUMENTS. Goes out: which pages stay; no text changes. The rules are those of Rae et al. 2021
+("Scaling Language Models: Methods, Analysis & Insights from Training Gopher", arXiv 2112.11446), appendix A.1.1,
+"Quality Filtering"; those of "Repetition Removal" are in `gopher_repetition` and look at what these left.
+A word is a white-space word. What the paper leaves open is a value of the pack.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from corpusforge.clean import gopher_repetition
+from corpusforge.clean.gopher_rules import GopherRules
+from corpusforge.clean.limits import Findings, shares
+from corpusforge.clean.pieces import beginning_with, ending_with, sums
+from corpusforge.clean.step import Verdict
+from corpusforge.clean.words import Bools, Words, find_words
+from corpusforge.text import I64, line_spans
+
+REASONS = (
+    "kept",
+    "page:few-words",
+    "page:many-words",
+    "page:short-words",
+    "page:long-words",
+    "page:hash-marks",
+    "page:ellipses",
+    "page:bullet-lines",
+    "page:ellipsis-lines",
+    "page:few-alphabetic-words",
+    "page:few-stop-words",
+    *gopher_repetition.REASONS,
+)
+"""Reason of each code. Rules are tried in this order."""
+
+
+@dataclass(frozen=True)
+class GopherStep:
+    """The step of a pack of this kind."""
+
+    rules: GopherRules
+
+    @property
+    def name(self) -> str:
+        """The name of the pack."""
+        return self.rules.name
+
+    def check(self) -> None:
+        """Nothing is needed."""
+
+    def resources(self) -> dict[str, Any]:
+        """The pack says it all."""
+        return {}
+
+    def apply(self, documents: pa.RecordBatch) -> Verdict:
+        """Which pages stay."""
+        texts = documents["text"]
+        words = find_words(texts)
+        found = Findings(REASONS, len(texts))
+        judge_quality(texts, words, self.rules, found)
+        gopher_repetition.judge_repetition(texts, words, self.rules, found)
+        return Verdict(REASONS, found.codes, texts, found.details)
+
+
+def judge_quality(texts: pa.StringArray, words: Words, rules: GopherRules, found: Findings) -> None:
+    """The rules of quality, in the order of the paper."""
+    counted = _counted(words, rules)
+    numbers = sums(counted, words.offsets)
+    means = shares(sums(np.where(counted, words.characters, 0), words.offsets), numbers)
+    found.at_least("page:few-words", "words", numbers, rules.min_words)
+    found.at_most("page:many-words", "words", numbers, rules.max_words)
+    found.at_least("page:short-words", "mean word length", means, rules.min_mean_word_characters)
+    found.at_most("page:long-words", "mean word length", means, rules.max_mean_word_characters)
+    for reason, symbols in (("page:hash-marks", rules.hash_marks), ("page:ellipses", rules.ellipses)):
+        rate = shares(_occurrences(texts, symbols), words.counts)
+        label = reason.removeprefix("page:").replace("-", " ") + " a word"
+        found.at_most(reason, label, rate, rules.max_symbols_a_word)
+    _judge_lines(texts, rules, found)
+    alphabetic = sums(_of_vocabulary(words, _alphabetic(words.vocabulary)), words.offsets)
+    share = shares(alphabetic, words.counts)
+    found.at_least("page:few-alphabetic-words", "words with a letter", share, rules.min_alphabetic_words)
+    found.at_least("page:few-stop-words", "stop words", _stop_words(words, rules), rules.min_stop_words)
+
+
+def _judge_lines(texts: pa.StringArray, rules: GopherRules, found: Findings) -> None:
+    lines = line_spans(texts)
+    count = np.diff(lines.offsets)
+    spans = (lines.data, lines.starts, lines.stops)
+    bullets = shares(sums(beginning_with(*spans, rules.bullets), lines.offsets), count)
+    found.at_most("page:bullet-lines", "lines with a bullet", bullets, rules.max_bullet_lines)
+    ellipses = shares(sums(ending_with(*spans, rules.ellipses), lines.offsets), count)
+    found.at_most("page:ellipsis-lines", "lines ending with an ellipsis", ellipses, rules.max_ellipsis_lines)
+
+
+def _occurrences(texts: pa.StringArray, symbols: tuple[str, ...]) -> I64:
+    """How often each text holds one of the symbols, as `str.count` of each, added up."""
+    total = np.zeros(len(texts), np.int64)
+    for symbol in symbols:
+        total += np.asarray(pc.count_substring(texts, symbol))
+    return total
+
+
+def _of_vocabulary(words: Words, mask: Bools) -> Bools:
+    return np.asarray(mask[words.numbers])
+
+
+def _counted(words: Words, rules: GopherRules) -> Bools:
+    """Which words count towards the number and the length of words."""
+    if not rules.uncounted_characters:
+        return np.ones(len(words.starts), bool)
+    characters = "".join(rules.uncounted_characters)
+    counted = np.ones(len(words.vocabulary), bool)
+    plain = not re.search("[A-Za-z]", characters)
+    # A Python loop with a reason: only words without a letter of ASCII, once each for the whole batch.
+    for number in _without_ascii_letters(words.vocabulary).tolist() if plain else range(len(counted)):
+        counted[number] = bool(words.vocabulary[number].as_py().strip(characters))
+    return _of_vocabulary(words, counted)
+
+
+def _alphabetic(vocabulary: pa.StringArray) -> Bools:
+    """Which words hold a character that `str.isalpha` calls one."""
+    found = np.ones(len(vocabulary), bool)
+    numbers = _without_ascii_letters(vocabulary)
+    # A Python loop with a reason: Arrow's tables of letters are of another version of Unicode; these words are few.
+    for number, word in zip(numbers.tolist(), vocabulary.take(pa.array(numbers)).to_pylist(), strict=True):
+        found[number] = any(map(str.isalpha, word))
+    return found
+
+
+def _without_ascii_letters(vocabulary: pa.StringArray) -> I64:
+    plain = pc.match_substring_regex(vocabulary, "[A-Za-z]")
+    return np.flatnonzero(~plain.to_numpy(zero_copy_only=False))
+
+
+def _stop_words(words: Words, rules: GopherRules) -> I64:
+    """How many different stop words each document holds."""
+    listed, vocabulary = pa.array(rules.stop_words, pa.string()), words.vocabulary
+    if rules.stop_words_any_case:
+        listed, vocabulary = pc.utf8_lower(listed), pc.utf8_lower(vocabulary)
+    places = pc.index_in(vocabulary, listed).fill_null(-1)
+    which = np.asarray(places).astype(np.int64)[words.numbers]
+    among = np.flatnonzero(which >= 0)
+    seen = np.zeros((len(words.counts), max(len(listed), 1)), bool)
+    seen[words.documents[among], which[among]] = True
+    return np.asarray(seen.sum(axis=1))

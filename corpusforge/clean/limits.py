@@ -1,0 +1,75 @@
+"""Measures of documents held against the limits of a pack, rule by rule.
+
+Comes in: one number a document and a limit. Goes out: the code of the first rule that a document breaks, and what was
+measured ("top 2-gram 0.274 > 0.2"). Rules are tried in the order of their codes; a limit of 0 switches a rule off.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from corpusforge.clean.step import KEPT, Codes
+from corpusforge.text import I64
+
+Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
+
+
+class Findings:
+    """What became of the documents of a batch so far. ``reasons``: names of the codes; the first is "kept"."""
+
+    def __init__(self, reasons: tuple[str, ...], documents: int) -> None:
+        self.reasons = reasons
+        self.codes: Codes = np.full(documents, KEPT, np.int8)
+        self.details: dict[int, str] = {}
+
+    def kept(self) -> I64:
+        """Numbers of the documents that broke no rule so far, ascending."""
+        return np.flatnonzero(self.codes == KEPT)
+
+    def at_most(self, reason: str, label: str, values: Numbers, limit: float, among: I64 | None = None) -> None:
+        """Documents with more than the limit go. ``among``: the documents that ``values`` belong to (all)."""
+        if limit:
+            self._drop(reason, label, values, limit, ">", values > limit, among)
+
+    def at_least(self, reason: str, label: str, values: Numbers, limit: float, among: I64 | None = None) -> None:
+        """Documents with less than the limit go."""
+        if limit:
+            self._drop(reason, label, values, limit, "<", values < limit, among)
+
+    def drop(self, reason: str, chosen: npt.NDArray[np.bool_]) -> None:
+        """Documents go for a reason that says it all."""
+        self.codes[chosen & (self.codes == KEPT)] = self.reasons.index(reason)
+
+    def _drop(
+        self,
+        reason: str,
+        label: str,
+        values: Numbers,
+        limit: float,
+        sign: str,
+        broken: npt.NDArray[np.bool_],
+        among: I64 | None,
+    ) -> None:
+        documents = np.arange(len(values)) if among is None else among
+        chosen = np.flatnonzero(broken & (self.codes[documents] == KEPT))
+        self.codes[documents[chosen]] = self.reasons.index(reason)
+        for number, value in zip(documents[chosen].tolist(), values[chosen].tolist(), strict=True):
+            self.details[number] = f"{label} {_shown(value, limit)} {sign} {limit:g}"
+
+
+def _shown(value: float, limit: float) -> str:
+    """A number with three digits behind the point, or as many as tell it from the limit.
+
+    >>> _shown(12, 50), _shown(0.27351, 0.2), _shown(0.300004, 0.3)
+    ('12', '0.274', '0.300004')
+    """
+    if isinstance(value, int):
+        return str(value)
+    digits = next((d for d in range(3, 16) if round(value, d) != limit), 16)
+    return f"{value:.{digits}f}"
+
+
+def shares(part: Numbers, whole: Numbers) -> npt.NDArray[np.float64]:
+    """``part / whole``, 0 where there is nothing."""
+    return np.asarray(part / np.maximum(whole, 1), np.float64)
