@@ -28,8 +28,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from corpusforge.clean.apply import Cleaner
-from corpusforge.clean.rules import load_rules
+from corpusforge.clean.chain import cleaner_of
+from corpusforge.clean.packs import load_pack
 from corpusforge.schemas import DOCUMENTS
 
 BATCH_BYTES = 4 << 20  # what documents.read hands over
@@ -148,8 +148,8 @@ def ignore(*_: object) -> None:
 
 
 def our_cleaner(rejects: bool) -> Callable[[list[pa.RecordBatch]], list[str | None]]:
-    """Lines and pages of `Cleaner`, without language and bad words."""
-    cleaner = Cleaner(load_rules("c4-tfds-3.1"), language="", sentences="punkt", badwords="off")
+    """Lines and pages of the pack, without language and bad words."""
+    cleaner = cleaner_of(load_pack("c4-tfds-3.1"), language="", sentences="punkt", badwords="off")
     cleaner.check()
 
     def run(batches: list[pa.RecordBatch]) -> list[Any]:

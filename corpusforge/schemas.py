@@ -41,6 +41,8 @@ REJECTS = pa.schema(
         # Number of the line in the text it was cut from, from 0. Null: the whole page or record was dropped.
         pa.field("line", pa.int32()),
         pa.field("reason", REASON, nullable=False),
+        # The step of cleaning that dropped it: a pack ("c4-tfds-3.1"), "language", "urls". Null: the reader.
+        pa.field("step", REASON),
         # What the rule saw ("4 words", "nl 0.87", an exception's text). Null: the reason says it all.
         pa.field("detail", pa.string()),
         # The dropped line, or the whole page; for unreadable records what could be decoded, else "".

@@ -131,7 +131,11 @@ class Urls:
 class Clean:
     """Which pages and lines stay."""
 
-    rules: str = option("c4-tfds-3.1", "rule pack: a name (corpusforge rules list) or a TOML file", is_path=True)
+    rules: tuple[str, ...] = option(
+        ("c4-tfds-3.1",),
+        "rule packs in their order: names (corpusforge rules list) or TOML files, several by commas",
+        is_path=True,
+    )
     language: str = option("en", "keep documents of this language (ISO 639-1); empty: do not look")
     detector: str = option(
         "langdetect",
@@ -173,7 +177,7 @@ class Dedupe:
     fold_numbers: bool = option(False, "treat all digits as equal")
     survivor: str = option(
         "hash",
-        "which copy stays: by hash of the document's id (lines: of its URL), or first the newest or the longest document",
+        "which copy stays: by hash of the document's id (lines: of its URL), or of the newest or longest document",
         check=OneOf("hash", "newest", "longest"),
     )
     memory_megabytes: int = option(

@@ -13,8 +13,8 @@ from typing import Any
 
 from corpusforge import errors
 from corpusforge.beam import CleanDocuments, Engine, ReadDocuments, WriteManifest, WriteShards
-from corpusforge.clean.apply import Cleaner
-from corpusforge.clean.rules import load_rules
+from corpusforge.clean.chain import cleaner_of
+from corpusforge.clean.packs import load_pack
 from corpusforge.documents.read import ReadOptions
 
 
@@ -25,15 +25,15 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--output", required=True, help="folder or URL, for example gs://bucket/clean")
     parser.add_argument("--format", default="auto", help="warc, wet, jsonl, parquet, text or auto")
     parser.add_argument("--text-column", default="text", help="column of JSONL and Parquet that holds the text")
-    parser.add_argument("--rules", default="c4-tfds-3.1", help="rule pack: a name or a TOML file")
+    parser.add_argument("--rules", default="c4-tfds-3.1", help="rule packs by commas: names or TOML files")
     parser.add_argument("--language", default="en", help="keep documents of this language; empty: do not look")
     parser.add_argument("--detector", default="langdetect", choices=("langdetect", "fast"))
     parser.add_argument("--sentences", default="punkt", choices=("punkt", "builtin"))
     parser.add_argument("--badwords", default="fetched", help="'fetched', 'off', or a folder of word lists")
     parser.add_argument("--runner", default="local", help="a Beam runner; its options may follow")
     own, beam_options = parser.parse_known_args(arguments)
-    cleaner = Cleaner(
-        load_rules(own.rules),
+    cleaner = cleaner_of(
+        *(load_pack(name) for name in own.rules.split(",")),
         language=own.language,
         detector=own.detector,
         sentences=own.sentences,

@@ -45,7 +45,7 @@ def test_flags_lie_over_the_recipe() -> None:
     ("text", "said"),
     [
         ("[clean]\nrulez = 'x'", "did you mean 'clean.rules'"),
-        ("[clean]\nrules = 3", "is no str"),
+        ("[clean]\nrules = 3", "is no list"),
         ("langauge = 'de'", "did you mean 'clean.language'"),
         ("[cleen]\nrules = 'x'", "did you mean 'clean'"),
         ("[instances]\nmask_rate = 1.5", "must lie between 0 and 1"),

@@ -1,37 +1,33 @@
-"""Cleaning a batch: lines, pages, language, bad words, in the order of C4.
+"""Cleaning a batch: the steps of a run, one after another.
 
 Comes in: a batch of DOCUMENTS. Goes out: `Cleaned`: the documents that stay, with their text cleaned and their
-language set; what was dropped and why; tallies and counts. What becomes of a document depends on that document alone.
-The order is that of tensorflow-datasets 4.9.10, ``text/c4.py``, without its line deduplication.
+language set; what was dropped, why and by which step; tallies and counts. A step sees only what those before it kept,
+with the text as they left it. What becomes of a document depends on that document alone.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib.metadata import version
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corpusforge.clean import lines as line_rules
-from corpusforge.clean import pages as page_rules
-from corpusforge.clean.badwords import Badwords, load_badwords
-from corpusforge.clean.language import check_language, guess_languages, is_language
-from corpusforge.clean.lines import judge_lines
-from corpusforge.clean.pages import join_lines, judge_pages, too_long
-from corpusforge.clean.rejects import Outcome, Tallies, rejects_of, tallies_of
-from corpusforge.clean.rules import Rules
-from corpusforge.clean.sentences import SentenceCounter
+from corpusforge.clean.rejects import Outcome, StepLines, Tallies, rejects_of, tallies_of
+from corpusforge.clean.step import KEPT, DroppedLines, Edits, LineCounts, Step, Verdict
 from corpusforge.schemas import DOCUMENTS
 from corpusforge.text import I64
 
 
 @dataclass(frozen=True)
 class Cleaned:
-    """One batch, cleaned. ``statistics``: documents_in/out, text_bytes_in/out, lines_in/out."""
+    """One batch, cleaned.
+
+    ``statistics``: documents_in/out, text_bytes_in/out, lines_in/out (0 where no step reads lines), and below "steps"
+    documents and bytes of text behind each step.
+    """
 
     documents: pa.RecordBatch
     tallies: Tallies
@@ -44,171 +40,155 @@ class Cleaned:
         return rejects_of(self.outcome)
 
 
-class _Survivors(NamedTuple):
-    """Documents still in: their numbers, and their text as it is now."""
-
-    numbers: I64
-    texts: pa.StringArray
-
-    def keep(self, mask: Any) -> _Survivors:
-        kept = np.asarray(mask, bool)
-        return self if kept.all() else _Survivors(self.numbers[kept], self.texts.filter(pa.array(kept)))
-
-
 @dataclass(frozen=True)
 class Cleaner:
-    """The rules and resources of a cleaning run. Picklable: resources are loaded where they are used.
+    """The steps of a cleaning run, in order. Picklable, as each step is."""
 
-    ``language``: "" looks at no language, and then bad words are those of the language a document came with.
-    ``detector``: "langdetect" or "fast"; ``sentences``: "punkt" or "builtin"; ``badwords``: "fetched", "off", a folder.
-    """
-
-    rules: Rules
-    language: str = "en"
-    detector: str = "langdetect"
-    min_language_probability: float = 0.99
-    sentences: str = "punkt"
-    badwords: str = "fetched"
+    steps: tuple[Step, ...]
 
     def check(self) -> None:
-        """Raises `errors.ResourceMissing` or `errors.RecipeInvalid` where a run could not succeed."""
-        if self.rules.min_sentences:
-            self._counter.check()
-        if self.language:
-            check_language(self.language, self.detector)
-            self._list_of(self.language)
+        """Raises an error of `errors` where a run could not succeed."""
+        for step in self.steps:
+            step.check()
 
-    def resources(self) -> dict[str, str]:
-        """What the output depends on besides rules and settings: word list, model, libraries that decide."""
-        found = {}
-        if self.language:
-            library = "langdetect" if self.detector == "langdetect" else "resiliparse"
-            found["detector"] = f"{library} {version(library)}"
-            words = self._list_of(self.language)
-            found["badwords"] = words.digest() if words else "off"
-        if self.rules.min_sentences:
-            found["sentences"] = self._counter.identity()
-        return found
+    def resources(self) -> list[dict[str, Any]]:
+        """What the output depends on besides code and settings, step by step: packs, lists, models, libraries."""
+        return [{"step": step.name, **step.resources()} for step in self.steps]
 
     def clean(self, documents: pa.RecordBatch) -> Cleaned:
         """Clean a batch of DOCUMENTS."""
-        outcome, survivors, kept_lines = self._decide(documents)
-        kept = documents.take(pa.array(survivors.numbers))
-        language = kept["language"]
-        if self.language:
-            language = pa.array([self.language] * kept.num_rows, pa.string())
-        columns = {**{name: kept[name] for name in DOCUMENTS.names}, "language": language, "text": survivors.texts}
-        made = pa.record_batch([columns[name] for name in DOCUMENTS.names], schema=DOCUMENTS)
-        sizes = int(pc.sum(pc.binary_length(documents["text"])).as_py() or 0), _size(made)
+        return _Chain(documents).run(self.steps)
+
+
+class _Chain:
+    """One batch on its way through the steps. ``numbers``: of the documents still in, in the batch that came."""
+
+    def __init__(self, documents: pa.RecordBatch) -> None:
+        self.came = documents
+        self.now = documents
+        self.numbers: I64 = np.arange(documents.num_rows)
+        self.dropped_by = np.full(documents.num_rows, -1, np.int16)
+        self.codes = np.zeros(documents.num_rows, np.int8)
+        self.details: dict[int, str] = {}
+        self.lines: list[StepLines] = []
+        self.edits: list[Edits] = []
+        self.lines_in = -1
+        self.line_counts: I64 | None = None
+        self.behind: dict[str, dict[str, int]] = {}
+
+    def run(self, steps: tuple[Step, ...]) -> Cleaned:
+        """Apply every step and put together what they found."""
+        reasons = []
+        for number, step in enumerate(steps):
+            verdict = step.apply(self.now)
+            reasons.append(verdict.reasons)
+            self._note(number, verdict)
+            self._pass_on(verdict)
+            self.behind[step.name] = {"documents": self.now.num_rows, "text_bytes": _size(self.now)}
+        made = pa.record_batch([self.now[name] for name in DOCUMENTS.names], schema=DOCUMENTS)
+        names = tuple(step.name for step in steps)
+        outcome = Outcome(
+            self.came, names, self.dropped_by, self.codes, tuple(reasons), self.details, *self._of_those_that_stay()
+        )
         tallies = tallies_of(outcome)
         if made.num_rows:
-            tallies["kept"] = {"rows": made.num_rows, "bytes": sizes[1]}
-        statistics = {
-            "documents_in": documents.num_rows,
+            tallies["kept"] = {"rows": made.num_rows, "bytes": _size(made)}
+        return Cleaned(made, tallies, self._statistics(made), outcome)
+
+    def _note(self, number: int, verdict: Verdict) -> None:
+        """Keep what a step found, under the numbers of the batch that came."""
+        dropped = np.flatnonzero(verdict.codes != KEPT)
+        self.dropped_by[self.numbers[dropped]] = number
+        self.codes[self.numbers[dropped]] = verdict.codes[dropped]
+        self.details |= {int(self.numbers[n]): detail for n, detail in verdict.details.items()}
+        if verdict.lines is not None and len(verdict.lines.codes):
+            lines = replace(verdict.lines, documents=self.numbers[verdict.lines.documents])
+            self.lines.append(StepLines(number, verdict.line_reasons, lines))
+        if verdict.edits is not None and len(verdict.edits.codes):
+            self.edits.append(verdict.edits._replace(documents=self.numbers[verdict.edits.documents]))
+        if verdict.counts is not None:
+            self._count(verdict.counts)
+
+    def _count(self, counts: LineCounts) -> None:
+        if self.lines_in < 0:
+            self.lines_in = int(counts.came.sum())
+            self.line_counts = np.zeros(self.came.num_rows, np.int64)
+        assert self.line_counts is not None
+        self.line_counts[self.numbers] = counts.stay
+
+    def _pass_on(self, verdict: Verdict) -> None:
+        """The documents that stay, with their new text and language, for the next step."""
+        stay = verdict.codes == KEPT
+        changed = {"text": verdict.texts}
+        if verdict.language is not None:
+            changed["language"] = verdict.language
+        columns = {name: changed.get(name, self.now[name]) for name in DOCUMENTS.names}
+        if not stay.all():
+            mask = pa.array(stay)
+            columns = {name: column.filter(mask) for name, column in columns.items()}
+            self.numbers = self.numbers[stay]
+        self.now = pa.record_batch([columns[name] for name in DOCUMENTS.names], names=DOCUMENTS.names)
+
+    def _of_those_that_stay(self) -> tuple[tuple[StepLines, ...], tuple[Edits, ...]]:
+        stays = self.dropped_by < 0
+        lines = tuple(part._replace(lines=part.lines.choose(stays[part.lines.documents])) for part in self.lines)
+        edits = []
+        for edit in self.edits:
+            kept = stays[edit.documents]
+            edits.append(Edits(edit.reasons, edit.documents[kept], edit.codes[kept], edit.sizes[kept]))
+        return lines, tuple(edits)
+
+    def _statistics(self, made: pa.RecordBatch) -> dict[str, Any]:
+        return {
+            "documents_in": self.came.num_rows,
             "documents_out": made.num_rows,
-            "text_bytes_in": sizes[0],
-            "text_bytes_out": sizes[1],
-            "lines_in": len(outcome.judged.codes),
-            "lines_out": kept_lines,
+            "text_bytes_in": _size(self.came),
+            "text_bytes_out": _size(made),
+            "lines_in": max(self.lines_in, 0),
+            "lines_out": int(self.line_counts[self.numbers].sum()) if self.line_counts is not None else 0,
+            "steps": self.behind,
         }
-        return Cleaned(made, tallies, statistics, outcome)
-
-    def _decide(self, documents: pa.RecordBatch) -> tuple[Outcome, _Survivors, int]:
-        """What becomes of every document, the text of those that stay, and the number of their lines."""
-        codes = np.full(documents.num_rows, page_rules.KEPT, np.int8)
-        details: dict[int, str] = {}
-        long = too_long(documents["text"], self.rules.max_page_characters)
-        codes[long] = page_rules.TOO_LONG
-        read = np.flatnonzero(~long)
-        texts = documents["text"].filter(pa.array(~long)) if long.any() else documents["text"]
-        for page, characters in zip(np.flatnonzero(long).tolist(), _lengths(documents["text"], long), strict=True):
-            details[page] = f"{characters} characters"
-        judged = judge_lines(texts, self.rules)
-        pages = judge_pages(judged, self.rules, self._counter)
-        codes[read] = pages.codes
-        for page in np.flatnonzero(pages.codes == page_rules.FEW_SENTENCES).tolist():
-            details[int(read[page])] = _plural(int(pages.counts[page]), "line")
-        stays = pages.codes == page_rules.KEPT
-        survivors = _Survivors(read[stays], join_lines(judged, pages).filter(pa.array(stays)))
-        survivors = self._in_language(survivors, codes, details)
-        survivors = self._decent(survivors, documents, codes, details)
-        counts = np.zeros(documents.num_rows, np.int64)
-        counts[read] = pages.counts
-        return Outcome(documents, read, codes, details, judged), survivors, int(counts[survivors.numbers].sum())
-
-    def _in_language(self, survivors: _Survivors, codes: page_rules.Codes, details: dict[int, str]) -> _Survivors:
-        if not self.language:
-            return survivors
-        guesses = guess_languages(survivors.texts, self.detector)
-        kept = [is_language(g, self.language, self.detector, self.min_language_probability) for g in guesses]
-        for number, guess, fits in zip(survivors.numbers.tolist(), guesses, kept, strict=True):
-            if not fits:
-                codes[number], details[number] = page_rules.LANGUAGE, guess.detail
-        return survivors.keep(kept)
-
-    def _decent(
-        self, survivors: _Survivors, documents: pa.RecordBatch, codes: page_rules.Codes, details: dict[int, str]
-    ) -> _Survivors:
-        found: list[str | None] = [None] * len(survivors.numbers)
-        if self.language:
-            languages = np.array([self.language] * len(found), object)
-        else:
-            languages = documents["language"].take(pa.array(survivors.numbers)).to_numpy(zero_copy_only=False)
-        for language in sorted({str(name).split("-")[0] for name in languages if name}):
-            words = self._list_of(language)
-            among = np.flatnonzero([str(name).split("-")[0] == language for name in languages])
-            if words:
-                for place, entry in zip(among, words.find(survivors.texts.take(pa.array(among))), strict=True):
-                    found[place] = entry
-        for number, entry in zip(survivors.numbers.tolist(), found, strict=True):
-            if entry is not None:
-                codes[number], details[number] = page_rules.BADWORD, entry
-        return survivors.keep([entry is None for entry in found])
-
-    def _list_of(self, language: str) -> Badwords | None:
-        if language not in self._lists:
-            self._lists[language] = load_badwords(
-                self.badwords, language, self.rules, required=language == self.language
-            )
-        return self._lists[language]
-
-    @cached_property
-    def _lists(self) -> dict[str, Badwords | None]:
-        return {}
-
-    @cached_property
-    def _counter(self) -> SentenceCounter:
-        return SentenceCounter(self.sentences)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if not key.startswith("_")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
 
 
 def _size(batch: pa.RecordBatch) -> int:
     return int(pc.sum(pc.binary_length(batch["text"])).as_py() or 0)
 
 
-def _lengths(texts: pa.StringArray, chosen: Any) -> list[int]:
-    lengths: list[int] = pc.utf8_length(texts.filter(pa.array(chosen))).to_pylist()
-    return lengths
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def explain(text: str, cleaner: Cleaner) -> tuple[list[tuple[int, str, str | None]], str | None]:
-    """Every line of a page as ``(number, stripped line, reason or None)``, and the page's own reason or None."""
+    """Every line of a page as ``(number, stripped line, reason or None)``, and the page's own reason or None.
+
+    A step that drops the page marks its lines too, where it reads lines (`mark`).
+    """
     row = {name: [None] for name in DOCUMENTS.names} | {"id": [""], "source": [""], "position": [0], "text": [text]}
-    outcome, _, _ = cleaner._decide(pa.record_batch([pa.array(row[f.name], f.type) for f in DOCUMENTS], DOCUMENTS))
-    judged = judge_lines(pa.array([text], pa.string()), cleaner.rules)
-    found: list[tuple[int, str, str | None]] = []
-    for number, (start, stop) in enumerate(zip(judged.lines.starts, judged.lines.stops, strict=True)):
-        code = judged.codes[number]
-        reason = None if code == line_rules.KEPT else line_rules.REASONS[code]
-        found.append((number, judged.lines.data[start:stop].tobytes().decode(), reason))
-    page = outcome.codes[0]
-    return found, None if page == page_rules.KEPT else page_rules.REASONS[page]
+    now = pa.record_batch([pa.array(row[f.name], f.type) for f in DOCUMENTS], DOCUMENTS)
+    lines = [line.strip() for line in text.splitlines()]
+    left = list(range(len(lines)))  # numbers of the lines still in
+    reasons: dict[int, str] = {}
+    for step in cleaner.steps:
+        verdict = step.apply(now)
+        code = int(verdict.codes[0])
+        if code != KEPT:
+            for place, reason in _marks(step, now["text"][0].as_py()):
+                if reason and place < len(left):
+                    reasons[left[place]] = reason
+            return _explained(lines, reasons), verdict.reasons[code]
+        gone = _numbered(verdict.lines, verdict.line_reasons)
+        reasons |= {left[place]: reason for place, reason in gone.items()}
+        left = [number for place, number in enumerate(left) if place not in gone]
+        now = pa.record_batch([*(now[name] for name in DOCUMENTS.names[:-1]), verdict.texts], names=DOCUMENTS.names)
+    return _explained(lines, reasons), None
+
+
+def _marks(step: Step, text: str) -> list[tuple[int, str | None]]:
+    found: list[tuple[int, str | None]] = step.mark(text) if hasattr(step, "mark") else []
+    return found
+
+
+def _numbered(lines: DroppedLines | None, names: tuple[str, ...]) -> dict[int, str]:
+    if lines is None:
+        return {}
+    return {n: names[code] for n, code in zip(lines.numbers.tolist(), lines.codes.tolist(), strict=True)}
+
+
+def _explained(lines: list[str], reasons: dict[int, str]) -> list[tuple[int, str, str | None]]:
+    return [(number, line, reasons.get(number)) for number, line in enumerate(lines)]

@@ -9,13 +9,17 @@ order of the directory), so a guess depends on the text alone.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from corpusforge import errors
+from corpusforge.clean.step import Verdict, page_verdict
 
 SEED = 0
 
@@ -101,3 +105,34 @@ def _guess_fast(text: str) -> Guess:
 
     language, rank = detect_fast(text)
     return Guess(None, 0.0) if language == "unknown" else Guess(language, float(rank))
+
+
+@dataclass(frozen=True)
+class LanguageStep:
+    """Keeps pages in one language and says so in their column ``language``."""
+
+    language: str
+    detector: str = "langdetect"
+    min_probability: float = 0.99
+
+    @property
+    def name(self) -> str:
+        """ "language"."""
+        return "language"
+
+    def check(self) -> None:
+        """Raises `errors.RecipeInvalid` for a language that the detector never answers."""
+        check_language(self.language, self.detector)
+
+    def resources(self) -> dict[str, Any]:
+        """The library that decides."""
+        library = "langdetect" if self.detector == "langdetect" else "resiliparse"
+        return {"detector": f"{library} {version(library)}"}
+
+    def apply(self, documents: pa.RecordBatch) -> Verdict:
+        """Guess the language of every text."""
+        guesses = guess_languages(documents["text"], self.detector)
+        other = [not is_language(g, self.language, self.detector, self.min_probability) for g in guesses]
+        details = {n: guess.detail for n, guess in enumerate(guesses) if other[n]}
+        verdict = page_verdict(documents, "page:language", np.array(other, bool), details)
+        return replace(verdict, language=pa.array([self.language] * len(guesses), pa.string()))

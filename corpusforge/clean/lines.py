@@ -10,7 +10,8 @@ what may be kept, is copied once and searched.
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,28 +19,33 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from corpusforge.clean.phrases import Phrases
 from corpusforge.clean.rules import Rules
+from corpusforge.clean.step import KEPT, Codes
 from corpusforge.text import I64, U8, byte_slices, line_spans, text_bytes
 
-KEPT, LONG_WORD, NO_MARK, FEW_WORDS, LOREM_IPSUM, JAVASCRIPT, CURLY_BRACE, POLICY, BLANK = range(9)
+LONG_WORD, NO_MARK, FEW_WORDS, FEW_CHARACTERS, LOREM_IPSUM, JAVASCRIPT, CURLY_BRACE, POLICY = range(1, 9)
+BADWORD, BLANK = 9, 10
 
 REASONS = (
     "kept",
     "line:long-word",
     "line:no-terminal-punctuation",
     "line:few-words",
+    "line:few-characters",
     "page:lorem-ipsum",
     "line:javascript",
     "page:curly-brace",
     "line:policy",
+    "page:badword",
     "line:blank",
 )
 """Reason of each code. A page reason takes the whole page."""
 
-Codes = npt.NDArray[np.int8]
 Mask = npt.NDArray[np.bool_]
 
 _SPACE_CODES = [int.from_bytes(chr(c).encode(), "big") for c in range(128, 0x3001) if chr(c).isspace()]
+_WHITE_SPACE = "[" + "".join(f"\\x{{{c:x}}}" for c in range(0x3001) if chr(c).isspace()) + "]+"
 _HEAD = 64  # bytes of a line that are looked at to find its first words
 
 
@@ -53,12 +59,13 @@ class Lines(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """``codes``: one a line. ``words``: words of a line with the code FEW_WORDS. ``formed``: numbers of the lines past
-    LONG_WORD, NO_MARK and FEW_WORDS, ascending; ``texts``: these without citations. ``cited``: whether any had some."""
+    """``codes``: one a line. ``amounts``: words of a line with the code FEW_WORDS, characters with FEW_CHARACTERS.
+    ``formed``: numbers of the lines past the rules of form, ascending; ``texts``: these without citations. ``cited``:
+    whether any had some."""
 
     lines: Lines
     codes: Codes
-    words: I64
+    amounts: I64
     formed: I64
     texts: pa.StringArray
     cited: bool
@@ -70,17 +77,18 @@ class Judged(NamedTuple):
         return self.texts.take(pa.array(np.searchsorted(self.formed, numbers)))
 
 
-def judge_lines(text: pa.StringArray, rules: Rules) -> Judged:
-    """Judge every line of every document."""
+def judge_lines(
+    text: pa.StringArray, rules: Rules, has_badword: Callable[[pa.StringArray], Mask] | None = None
+) -> Judged:
+    """Judge every line of every document. ``has_badword``: asked about the lines that would stay."""
     spans = line_spans(text)
     lines = Lines(spans.data, spans.starts, spans.stops, spans.offsets)
-    codes, words = _judge_form(lines, rules)
+    codes, amounts = _judge_form(lines, rules)
     cited, without = _without_citations(lines, rules)
     if len(cited):
-        inner, offsets = text_bytes(without)
-        codes[cited], words[cited] = _judge_form(Lines(inner, offsets[:-1], offsets[1:], offsets), rules)
+        codes[cited], amounts[cited] = _judge_cited(lines, cited, without, rules)
     codes[_long_words(lines, rules.max_word_characters)] = LONG_WORD
-    codes[(codes != KEPT) & (lines.starts == lines.stops)] = BLANK  # it fails a rule as well; this says it plainer
+    codes[lines.starts == lines.stops] = BLANK  # where it fails a rule as well, this says it plainer
     formed = np.flatnonzero(codes == KEPT)
     texts = byte_slices(lines.data, lines.starts[formed], lines.stops[formed])
     still = codes[cited] == KEPT
@@ -88,24 +96,56 @@ def judge_lines(text: pa.StringArray, rules: Rules) -> Judged:
         mask = np.zeros(len(formed), bool)
         mask[np.searchsorted(formed, cited[still])] = True
         texts = pc.replace_with_mask(texts, pa.array(mask), without.filter(pa.array(still)))
-    codes[formed] = _judge_content(texts, rules)
-    return Judged(lines, codes, words, formed, texts, bool(still.any()))
+    content = _judge_content(texts, rules)
+    if has_badword:
+        clean = np.flatnonzero(content == KEPT)
+        content[clean[has_badword(texts.take(pa.array(clean)))]] = BADWORD
+    codes[formed] = content
+    return Judged(lines, codes, amounts, formed, texts, bool(still.any()))
 
 
 def _judge_form(lines: Lines, rules: Rules) -> tuple[Codes, I64]:
-    """NO_MARK, FEW_WORDS or KEPT for each line, and the number of words of those with FEW_WORDS."""
+    """NO_MARK, FEW_WORDS, FEW_CHARACTERS or KEPT for each line, and the number of what there are too few of."""
     codes = np.full(len(lines.starts), NO_MARK, np.int8)
-    words = np.zeros(len(codes), np.int64)
-    marked = _ending_in(lines, np.flatnonzero(lines.starts < lines.stops), rules.end_marks)
-    if not rules.end_marks:
-        marked = np.arange(len(codes))
+    amounts = np.zeros(len(codes), np.int64)
+    marked = np.arange(len(codes))
+    if rules.end_marks:
+        marked = _ending_in(lines, np.flatnonzero(lines.starts < lines.stops), rules.end_marks)
     codes[marked] = KEPT
     codes[_ending_in(lines, marked, rules.no_end_marks)] = NO_MARK
     marked = marked[codes[marked] == KEPT]
-    count = _count_words(lines, marked, rules.min_words)
-    few = count < rules.min_words
-    codes[marked[few]], words[marked[few]] = FEW_WORDS, count[few]
-    return codes, words
+    if rules.min_words:
+        count = _count_words(lines, marked, rules.min_words)
+        few = count < rules.min_words
+        codes[marked[few]], amounts[marked[few]] = FEW_WORDS, count[few]
+        marked = marked[~few]
+    if rules.min_characters:
+        count = _count_characters(lines, marked)
+        few = count < rules.min_characters
+        codes[marked[few]], amounts[marked[few]] = FEW_CHARACTERS, count[few]
+    return codes, amounts
+
+
+def _judge_cited(lines: Lines, cited: I64, without: pa.StringArray, rules: Rules) -> tuple[Codes, I64]:
+    """`_judge_form` of the lines that change when citations are deleted; ``without``: what is left of them."""
+    data, offsets = text_bytes(without)
+    inner = Lines(data, offsets[:-1], offsets[1:], offsets)
+    if not rules.words_with_citations or not rules.min_words:
+        codes, amounts = _judge_form(inner, rules)
+    else:
+        codes, amounts = _judge_form(inner, replace(rules, min_words=0))
+        count = _count_words(lines, cited, rules.min_words)
+        few = (count < rules.min_words) & ((codes == KEPT) | (codes == FEW_CHARACTERS))
+        codes[few], amounts[few] = FEW_WORDS, count[few]
+    bare = np.asarray(pc.equal(pc.binary_length(pc.utf8_trim_whitespace(without)), 0), bool)
+    codes[bare & (codes == KEPT)] = BLANK
+    return codes, amounts
+
+
+def _count_characters(lines: Lines, numbers: I64) -> I64:
+    """Characters of some lines that are no white space."""
+    texts = byte_slices(lines.data, lines.starts[numbers], lines.stops[numbers])
+    return np.asarray(pc.utf8_length(pc.replace_substring_regex(texts, _WHITE_SPACE, "")), np.int64)
 
 
 def _ending_in(lines: Lines, numbers: I64, marks: tuple[str, ...]) -> I64:
@@ -201,62 +241,12 @@ def _escaped(text: str) -> str:
 def _judge_content(texts: pa.StringArray, rules: Rules) -> Codes:
     """LOREM_IPSUM, JAVASCRIPT, CURLY_BRACE, POLICY or KEPT for each text."""
     codes = np.full(len(texts), KEPT, np.int8)
-    data, offsets = text_bytes(texts)
-    content = data[offsets[0] : offsets[-1]].tobytes()
-    lowered = content.lower()
+    phrases = Phrases(texts)
     # Later rules first, so that earlier ones have the last word.
-    codes[_holding(lowered, offsets, rules.policy)] = POLICY
-    codes[_holding(content, offsets, rules.curly_brace)] = CURLY_BRACE
-    codes[_holding(lowered, offsets, rules.javascript)] = JAVASCRIPT
-    codes[_holding(lowered, offsets, rules.lorem_ipsum)] = LOREM_IPSUM
-    # The few lines with a character that is no ASCII but lower-cases into it are judged by str.lower, one by one.
-    for number in _holding(content, offsets, ("İ", "\u212a")).tolist():
-        codes[number] = _judge_one(texts[number].as_py(), rules)
+    codes[phrases.holding_lowered(rules.policy)] = POLICY
+    if not rules.phrases_anywhere:
+        codes[phrases.holding(rules.curly_brace)] = CURLY_BRACE
+    codes[phrases.holding_lowered(rules.javascript)] = JAVASCRIPT
+    if not rules.phrases_anywhere:
+        codes[phrases.holding_lowered(rules.lorem_ipsum)] = LOREM_IPSUM
     return codes
-
-
-def _judge_one(text: str, rules: Rules) -> int:
-    lower = text.lower()
-    checks = (
-        (LOREM_IPSUM, lower, rules.lorem_ipsum),
-        (JAVASCRIPT, lower, rules.javascript),
-        (CURLY_BRACE, text, rules.curly_brace),
-        (POLICY, lower, rules.policy),
-    )
-    return next((code for code, where, phrases in checks if any(p in where for p in phrases)), KEPT)
-
-
-def _holding(content: bytes, offsets: I64, phrases: tuple[str, ...]) -> I64:
-    """Numbers of the texts that hold one of the phrases; ``content`` begins at ``offsets[0]``.
-
-    Python loops with a reason: one step a hit, and hits are rare; the search itself is C.
-    """
-    hits: list[int] = []
-    for probe in _probes(phrases):
-        at = content.find(probe)
-        while at >= 0:
-            hits.append(at)
-            at = content.find(probe, at + 1)
-    if not hits:
-        return np.empty(0, np.int64)
-    edges = offsets - offsets[0]
-    owners = np.unique(np.searchsorted(edges, hits, "right") - 1).tolist()
-    needles = [phrase.encode() for phrase in phrases]
-    # A hit may lie across two texts, or be a part of a phrase only.
-    return np.array([n for n in owners if any(p in content[edges[n] : edges[n + 1]] for p in needles)], np.int64)
-
-
-@cache
-def _probes(phrases: tuple[str, ...]) -> tuple[bytes, ...]:
-    """A few strings of which every phrase holds one: long words that phrases share, else phrases as they stand.
-
-    >>> _probes(("use cookies", "cookie policy", "terms of use"))
-    (b'cookie', b'terms of use')
-    """
-    found, left = [], list(phrases)
-    while left:
-        words = {word for phrase in left for word in phrase.split() if len(word) > 4} | set(left)
-        best = max(sorted(words), key=lambda word: (sum(word in phrase for phrase in left), len(word)))
-        found.append(best.encode())
-        left = [phrase for phrase in left if best not in phrase]
-    return tuple(found)

@@ -1,7 +1,8 @@
-"""Which pages stay, once every line is judged.
+"""Which pages stay, by their length and paragraphs, and once every line is judged by their lines.
 
-Comes in: `lines.Judged`. Goes out: one code a page. The order is that of tensorflow-datasets 4.9.10: a page too long is
-dropped unread; else the first line that takes its page decides; else the page needs enough sentences in kept lines.
+Comes in: a column of texts, or `lines.Judged`. Goes out: one code a page. The order is that of tensorflow-datasets
+4.9.10: a page too long, or without paragraphs, is dropped unread; else the first line that takes its page decides;
+else the page needs enough sentences in kept lines.
 """
 
 from __future__ import annotations
@@ -9,33 +10,36 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpusforge.clean import lines as line_rules
-from corpusforge.clean.lines import Judged
+from corpusforge.clean.lines import Judged, Mask
+from corpusforge.clean.phrases import Phrases
 from corpusforge.clean.rules import Rules
 from corpusforge.clean.sentences import SentenceCounter
-from corpusforge.text import I64
+from corpusforge.clean.step import KEPT, Codes
+from corpusforge.text import I64, text_bytes
 
-KEPT, TOO_LONG, LOREM_IPSUM, CURLY_BRACE, NO_LINES, FEW_SENTENCES, LANGUAGE, BADWORD = range(8)
+TOO_LONG, FEW_PARAGRAPHS, LOREM_IPSUM, CURLY_BRACE, BADWORD, NO_LINES, FEW_SENTENCES = range(1, 8)
 
 REASONS = (
     "kept",
     "page:too-long",
+    "page:few-paragraphs",
     "page:lorem-ipsum",
     "page:curly-brace",
+    "page:badword",
     "page:no-lines",
     "page:few-sentences",
-    "page:language",
-    "page:badword",
 )
 """Reason of each code. C4 counts ``page:no-lines`` among pages with too few sentences."""
 
-Codes = npt.NDArray[np.int8]
-
-_FROM_LINE = {line_rules.LOREM_IPSUM: LOREM_IPSUM, line_rules.CURLY_BRACE: CURLY_BRACE}
+_FROM_LINE = {
+    line_rules.LOREM_IPSUM: LOREM_IPSUM,
+    line_rules.CURLY_BRACE: CURLY_BRACE,
+    line_rules.BADWORD: BADWORD,
+}
 
 
 class Pages(NamedTuple):
@@ -48,17 +52,53 @@ class Pages(NamedTuple):
     deciding: I64
 
 
-def too_long(text: pa.StringArray, limit: int) -> npt.NDArray[np.bool_]:
+def judge_whole(text: pa.StringArray, rules: Rules) -> Codes:
+    """Judge every page as it came: its length, its paragraphs, and phrases where they count anywhere."""
+    codes = np.full(len(text), KEPT, np.int8)
+    # Later rules first, so that earlier ones have the last word.
+    if rules.phrases_anywhere:
+        phrases = Phrases(text)
+        codes[phrases.holding(rules.curly_brace)] = CURLY_BRACE
+        codes[phrases.holding_lowered(rules.lorem_ipsum)] = LOREM_IPSUM
+    if rules.min_paragraphs:
+        few = count_paragraphs(text, rules.min_paragraph_characters) < rules.min_paragraphs
+        codes[few] = FEW_PARAGRAPHS
+    codes[too_long(text, rules.max_page_characters)] = TOO_LONG
+    return codes
+
+
+def too_long(text: pa.StringArray, limit: int) -> Mask:
     """Which pages have more than ``limit`` characters (0: none)."""
     if not limit:
         return np.zeros(len(text), bool)
     return np.asarray(pc.greater(pc.utf8_length(text), limit), bool)
 
 
+def count_paragraphs(text: pa.StringArray, characters: int) -> I64:
+    """Lines of each text, cut at "\\n" only and not stripped, that have so many characters or more."""
+    data, offsets = text_bytes(text)
+    low, high = int(offsets[0]), int(offsets[-1])
+    begins = (data[low:high] & 0xC0) != 0x80  # the first byte of a character
+    before = np.concatenate([[0], np.cumsum(begins)])
+    ends = np.flatnonzero(data[low:high] == 0x0A)
+    # Every line ends at a line feed or with its document.
+    owners = np.concatenate([np.searchsorted(offsets - low, ends, "right") - 1, np.arange(len(text))])
+    stops = np.concatenate([ends, offsets[1:] - low])
+    order = np.lexsort((stops, owners))
+    owners, stops = owners[order], stops[order]
+    starts = np.empty_like(stops)
+    starts[1:] = stops[:-1] + 1
+    first = np.ones(len(stops), bool)
+    first[1:] = owners[1:] != owners[:-1]
+    starts[first] = offsets[:-1] - low
+    long = before[stops] - before[starts] >= characters
+    return np.bincount(owners[long], minlength=len(text))
+
+
 def judge_pages(judged: Judged, rules: Rules, counter: SentenceCounter) -> Pages:
     """Judge every page by its lines."""
     offsets, codes = judged.lines.offsets, np.full(len(judged.lines.offsets) - 1, KEPT, np.int8)
-    kept_lines = judged.codes == line_rules.KEPT
+    kept_lines = judged.codes == KEPT
     before = np.concatenate([[0], np.cumsum(kept_lines)])
     counts = before[offsets[1:]] - before[offsets[:-1]]
     few = (counts < rules.min_sentences) & (counts > 0)
@@ -87,7 +127,7 @@ def _take_pages(judged: Judged, codes: Codes) -> I64:
     return deciding
 
 
-def _lines_of(pages: I64, offsets: I64, kept_lines: npt.NDArray[np.bool_]) -> I64:
+def _lines_of(pages: I64, offsets: I64, kept_lines: Mask) -> I64:
     """Numbers of the kept lines of some pages, in order."""
     chosen = np.zeros(len(offsets) - 1, bool)
     chosen[pages] = True

@@ -83,6 +83,13 @@ class Edits(NamedTuple):
     sizes: I64
 
 
+class LineCounts(NamedTuple):
+    """Lines of every document: as it ``came`` to a step that reads lines, and those that ``stay``."""
+
+    came: I64
+    stay: I64
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What a step found.
@@ -92,6 +99,7 @@ class Verdict:
     behind the step, the column that came in where nothing changed; of dropped documents it may be anything but null.
     ``lines``, ``line_reasons``: lines taken from documents that stay, and the names of their codes (the first unused).
     ``language``: the language of all documents, where the step looked at it. ``edits``: text changed in place.
+    ``counts``: where the step read lines.
     """
 
     reasons: tuple[str, ...]
@@ -102,6 +110,7 @@ class Verdict:
     line_reasons: tuple[str, ...] = ("kept",)
     language: pa.StringArray | None = None
     edits: Edits | None = None
+    counts: LineCounts | None = None
 
 
 class Step(Protocol):

@@ -7,6 +7,7 @@ batch before, whatever blocks the format was read in. So a unit that is resumed 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
@@ -19,8 +20,9 @@ from corpusforge import errors
 from corpusforge.documents.columns import fit_columns
 from corpusforge.documents.files import open_input, unreadable
 from corpusforge.documents.jsonl import Columns
+from corpusforge.documents.pages import UNREAD
 from corpusforge.documents.plan import Piece, Unit
-from corpusforge.documents.records import ReaderOutput, Skip, Span, document_id
+from corpusforge.documents.records import RECORDS, ReaderOutput, Skip, Span, document_id
 from corpusforge.schemas import DOCUMENTS, REJECTS
 
 _ROW_BYTES = 256
@@ -71,6 +73,26 @@ def read_unit(unit: Unit, options: ReadOptions, skip: int = 0, batch_bytes: int 
             yield from batcher.add(records, piece.source, consumed)
         batcher.raw_bytes += max(0, piece.size - passed)
     yield from batcher.rest()
+
+
+def read_origins(unit: Unit, options: ReadOptions) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """``id``, ``url`` and ``timestamp`` of the records of a unit that are documents, and the bytes consumed.
+
+    No text is taken out of HTML, so a page in which no text will be found is among them. Plain text has no URLs and is
+    not read. Raises as `read_unit`.
+    """
+    options = dataclasses.replace(options, html=UNREAD)
+    for piece in unit.pieces:
+        if piece.format == "text":
+            yield _origins(pa.RecordBatch.from_pylist([], RECORDS), piece.source), piece.size
+            continue
+        for records, consumed in _read_piece(piece, options, Skip(0)):
+            yield _origins(records.filter(records.column("reason").is_null()), piece.source), consumed
+
+
+def _origins(documents: pa.RecordBatch, source: str) -> pa.RecordBatch:
+    columns = {"id": _ids(documents, source), "url": documents.column("url")}
+    return pa.record_batch({**columns, "timestamp": documents.column("timestamp")})
 
 
 def check_columns(units: Sequence[Unit], options: ReadOptions, files: int = 64) -> None:
@@ -185,6 +207,7 @@ def _tables(records: pa.RecordBatch, source: str) -> tuple[pa.RecordBatch, pa.Re
         "position": rejects.column("position"),
         "line": pa.nulls(rejects.num_rows, pa.int32()),
         "reason": rejects.column("reason").dictionary_encode().cast(REJECTS.field("reason").type),
+        "step": pa.nulls(rejects.num_rows, REJECTS.field("step").type),
         "detail": rejects.column("detail"),
         "text": rejects.column("text"),
     }

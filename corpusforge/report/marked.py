@@ -140,18 +140,14 @@ def page(lines: list[Line]) -> RenderableType:
 
 def _judge(text: str, manifest: Manifest) -> list[Line]:
     """Lines of a page judged again, without language and word lists: the page's own verdict is known already."""
-    from corpusforge.clean.apply import Cleaner, explain
-    from corpusforge.clean.rules import load_rules
+    from corpusforge.clean.apply import explain
+    from corpusforge.clean.chain import cleaner_of
+    from corpusforge.clean.packs import load_pack
 
     section = manifest.recipe.get("clean", {})
-    cleaner = Cleaner(
-        load_rules(section.get("rules", "c4-tfds-3.1")),
-        language="",
-        detector=section.get("detector", "langdetect"),
-        min_language_probability=float(section.get("min_language_probability", 0.99)),
-        sentences="builtin",
-        badwords="off",
-    )
+    packs = section.get("rules", ["c4-tfds-3.1"])
+    names = [packs] if isinstance(packs, str) else packs  # manifests of before packs could be combined
+    cleaner = cleaner_of(*(load_pack(name) for name in names), language="", sentences="builtin", badwords="off")
     return [(number, line, reason) for number, line, reason in explain(text, cleaner)[0]]
 
 

@@ -6,7 +6,6 @@ rooms below; here are the folder, the digest, the engine and the manifest.
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,8 +40,9 @@ def clean(made: Recipe, output: str, execution: Execution) -> Outcome:
     units = plan(made, output)
     cleaner = cleaner_of(made)
     section: dict[str, Any] = {"input": _input_section(made), "clean": recipe.as_dict(made.clean)}
-    section["rules"] = _rules_digest(cleaner)
-    section["clean"].pop("badwords")  # a path; the words themselves are in the digest of the rules
+    section["urls"] = {"duplicates": made.urls.duplicates}  # the lists' entries are in the digest of the rules
+    section["steps"] = cleaner.resources()
+    section["clean"].pop("badwords")  # a path; the digest of the words is with the steps
     above = {"input": _fingerprint(made, units)}
     with claim(output, "clean", section, above, overwrite=execution.overwrite) as digest:
         manifest = finished(output, digest)
@@ -56,33 +56,33 @@ def clean(made: Recipe, output: str, execution: Execution) -> Outcome:
         work = CleanWork(output, read_options(made), cleaner, made.clean.shard_megabytes * MEGABYTE, keep_rejects)
         with stage.timed(output, "clean", execution) as measured:
             sizes = [unit_size(unit) for unit in units]
-            beam_clean.run(engine, work, units, sizes, output, execution.progress)
+            memory = made.urls.memory_megabytes * MEGABYTE if made.urls.duplicates == "newest" else 0
+            beam_clean.run(engine, work, units, sizes, output, execution.progress, newest_memory=memory)
         return stage.finish(output, "clean", digest, section, above, len(units), measured)
 
 
 def cleaner_of(made: Recipe) -> Cleaner:
     """The cleaner of a recipe, checked: what it needs is there."""
-    from corpusforge.clean.apply import Cleaner
-    from corpusforge.clean.rules import load_rules
+    from corpusforge.clean.chain import cleaner_of as chain
+    from corpusforge.clean.packs import load_pack
+    from corpusforge.clean.url_lists import UrlLists
 
     settings = made.clean
+    lists = UrlLists(made.urls.allow, made.urls.block, made.urls.block_substrings)
     if not settings.language and settings.badwords not in ("fetched", "off"):
         what = "no list would be looked at, as no language is set"
         raise errors.RecipeInvalid("clean.badwords", what, "set clean.language, or clean.badwords to off")
-    cleaner = Cleaner(
-        load_rules(settings.rules),
+    cleaner = chain(
+        *(load_pack(name) for name in settings.rules),
         language=settings.language,
         detector=settings.detector,
         min_language_probability=settings.min_language_probability,
         sentences=settings.sentences,
         badwords=settings.badwords,
+        first=() if lists.is_empty else (lists,),
     )
     cleaner.check()
     return cleaner
-
-
-def _rules_digest(cleaner: Cleaner) -> str:
-    return digest_of([dataclasses.asdict(cleaner.rules), cleaner.resources()])
 
 
 def read_options(made: Recipe) -> ReadOptions:

@@ -2,34 +2,60 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from corpusforge import terminal
 
 
 def show_list() -> None:
     """The bundled packs, one row each."""
-    from corpusforge.clean.rules import list_rules, load_rules
+    from corpusforge.clean.packs import kind_of, list_packs, load_pack
 
-    rows = [[name, load_rules(name).title] for name in list_rules()]
-    terminal.show(terminal.table("Rule packs", ["pack", "claims"], rows, words=True))
+    packs = [load_pack(name) for name in list_packs()]
+    rows = [[pack.name, kind_of(pack), pack.title] for pack in packs]
+    terminal.show(terminal.table("Rule packs", ["pack", "kind", "claims"], rows, words=True))
 
 
 def show_pack(name: str) -> None:
     """Every value of a pack with its source."""
-    from corpusforge.clean.rules import load_rules
+    from corpusforge.clean.packs import kind_of, load_pack
 
-    rules = load_rules(name)
-    rows = [[key, str(value), rules.sources.get(key, "")] for key, value in rules.values().items()]
-    terminal.show(terminal.table(f"{rules.name}: {rules.title}", ["rule", "value", "source"], rows, words=True))
+    pack = load_pack(name)
+    rows = [[key, _value(value), pack.sources.get(key, "")] for key, value in pack.values().items()]
+    title = f"{pack.name} (kind {kind_of(pack)}): {pack.title}"
+    terminal.show(terminal.table(title, ["rule", "value", "source"], rows, words=True))
 
 
 def show_diff(a: str, b: str) -> None:
-    """Where two packs differ."""
-    from corpusforge.clean.rules import diff_rules, load_rules
+    """Where two packs differ; packs of two kinds have few rules in common or none."""
+    from corpusforge.clean.packs import diff_packs, kind_of, load_pack
 
-    rows = [[key, str(left), str(right)] for key, left, right in diff_rules(load_rules(a), load_rules(b))]
-    terminal.show(
-        terminal.table(f"{a} against {b}", ["rule", a, b], rows, words=True) if rows else f"{a} and {b} do not differ."
-    )
+    left, right = load_pack(a), load_pack(b)
+    rows = [[key, _value(x), _value(y)] for key, x, y in diff_packs(left, right)]
+    if not rows:
+        terminal.show(f"{a} and {b} do not differ.")
+        return
+    terminal.show(terminal.table(f"{a} against {b}", ["rule", a, b], rows, words=True))
+    if type(left) is not type(right):
+        terminal.show(
+            f"{a} is of the kind {kind_of(left)}, {b} of the kind {kind_of(right)}: they look at different things, and "
+            "'-' is a rule that the kind does not have. What they do to the same pages: corpusforge clean with each."
+        )
+
+
+def _value(value: Any) -> str:
+    """A value for people: off where it switches its rule off.
+
+    >>> _value(0), _value(("a", "b")), _value(None), _value(0.5)
+    ('off', 'a | b', '-', '0.5')
+    """
+    if value is None:
+        return "-"
+    if isinstance(value, tuple):
+        return " | ".join(value) or "off"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if value and isinstance(value, float) else str(value) if value else "off"
 
 
 def fetch(what: str, source: str | None) -> str:

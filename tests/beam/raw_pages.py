@@ -8,7 +8,8 @@ from pathlib import Path
 from documents_on_disk import sentences
 
 from corpusforge.clean.apply import Cleaner
-from corpusforge.clean.rules import load_rules
+from corpusforge.clean.chain import cleaner_of
+from corpusforge.clean.packs import load_pack
 from corpusforge.documents.plan import Unit, plan_units
 
 UNIT_BYTES = 20_000
@@ -16,7 +17,7 @@ UNIT_BYTES = 20_000
 
 def cleaner() -> Cleaner:
     """The default pack with what needs nothing fetched."""
-    return Cleaner(load_rules("c4-tfds-3.1"), detector="fast", sentences="builtin", badwords="off")
+    return cleaner_of(load_pack("c4-tfds-3.1"), detector="fast", sentences="builtin", badwords="off")
 
 
 def write_pages(folder: Path, count: int = 120) -> Path:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from corpusforge.clean.rules import Rules, load_rules
+from corpusforge.clean.packs import load_rules
+from corpusforge.clean.rules import Rules
 from corpusforge.schemas import DOCUMENTS
 
 

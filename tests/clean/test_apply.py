@@ -15,7 +15,9 @@ from oracles.c4_tfds import clean_page
 
 from corpusforge import errors
 from corpusforge.clean.apply import Cleaner, explain
-from corpusforge.clean.rules import Rules, load_rules
+from corpusforge.clean.chain import cleaner_of
+from corpusforge.clean.packs import load_rules
+from corpusforge.clean.rules import Rules
 from corpusforge.clean.sentences import _load_punkt
 from corpusforge.schemas import DOCUMENTS, REJECTS
 from corpusforge.text import sentence_spans
@@ -43,7 +45,7 @@ def builtin_count(line: str) -> int:
 
 def cleaner(rules: Rules, **changes: Any) -> Cleaner:
     plain: dict[str, Any] = {"language": "", "sentences": "builtin", "badwords": "off"}
-    return Cleaner(rules, **(plain | changes))
+    return cleaner_of(rules, **(plain | changes))
 
 
 def compare(texts: list[str], made: Cleaner, documents_of: Callable[..., pa.RecordBatch], count: Any) -> None:
@@ -116,6 +118,7 @@ def test_slices_batches_and_pickles_change_nothing(documents_of: Callable[..., p
         "text_bytes_out": sum(len(t) for t in whole.documents["text"].to_pylist()),
         "lines_in": sum(len(t.splitlines()) for t in texts),
         "lines_out": 20,
+        "steps": {"c4-tfds-3.1": {"documents": 4, "text_bytes": whole.statistics["text_bytes_out"]}},
     }
 
 

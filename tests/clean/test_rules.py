@@ -8,7 +8,8 @@ import pytest
 
 from corpusforge import errors
 from corpusforge.bundled import bundled
-from corpusforge.clean.rules import Rules, diff_rules, list_rules, load_rules
+from corpusforge.clean.packs import diff_packs, list_packs, load_pack, load_rules
+from corpusforge.clean.rules import Rules
 
 PACK = (bundled("rules") / "c4-tfds-3.1.toml").read_text("utf-8")
 
@@ -20,9 +21,9 @@ def write(folder: Path, text: str) -> str:
 
 
 def test_every_value_of_every_pack_has_a_source() -> None:
-    assert "c4-tfds-3.1" in list_rules()
-    for name in list_rules():
-        rules = load_rules(name)
+    assert "c4-tfds-3.1" in list_packs()
+    for name in list_packs():
+        rules = load_pack(name)
         assert rules.name == name and rules.title
         assert set(rules.sources) == set(rules.values())
         assert all(len(source) > 10 for source in rules.sources.values())
@@ -37,17 +38,17 @@ def test_the_default_pack_says_what_c4_says(rules: Rules) -> None:
 def test_packs_are_compared_value_by_value(rules: Rules, tmp_path: Path) -> None:
     mine = load_rules(write(tmp_path, PACK.replace("value = 5\n", "value = 3\n")))
     assert mine.name == "mine"
-    assert diff_rules(rules, mine) == [("min_words", 5, 3)]
-    assert diff_rules(rules, rules) == []
+    assert diff_packs(rules, mine) == [("min_words", 5, 3)]
+    assert diff_packs(rules, rules) == []
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
         (PACK.replace("[min_words]", "[min_word]"), "unknown rule 'min_word'; did you mean 'min_words'?"),
-        (PACK.replace("value = 5\n", 'value = "5"\n'), "min_words = '5'; it must be a number not below 0"),
+        (PACK.replace("value = 5\n", 'value = "5"\n'), "min_words = '5'; it must be a whole number from 0"),
         (PACK.replace("value = true", "value = 1"), "numbered_citations = 1; it must be true or false"),
-        (PACK.replace('value = ["{"]', 'value = [""]'), "it must be a list of non-empty strings"),
+        (PACK.replace('value = ["{"]', 'value = [""]'), "non-empty strings"),
         (PACK.replace("title", "# title"), "the pack does not say: title"),
         (PACK + "\n[javascript]\n", "not valid TOML"),
         ("min_words = 5", "'min_words' is not given as value and source"),

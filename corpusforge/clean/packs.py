@@ -1,0 +1,110 @@
+"""The rule packs there are: bundled ones by name, anyone's by path, and the step that each kind of pack makes.
+
+Comes in: a name or the path of a TOML file. Goes out: a `pack.Pack` of the kind the file names (``kind = "c4"`` where
+it names none), and the `step.Step` that carries it out. Kinds are the table below; nothing else can be named.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from corpusforge import errors
+from corpusforge.bundled import bundled
+from corpusforge.clean.c4 import C4Step
+from corpusforge.clean.fineweb import FinewebRules, FinewebStep
+from corpusforge.clean.gopher import GopherStep
+from corpusforge.clean.gopher_rules import GopherRules
+from corpusforge.clean.pack import Pack, build_pack, read_toml
+from corpusforge.clean.patterns import Patterns, PatternsStep
+from corpusforge.clean.rules import Rules
+from corpusforge.clean.step import Step
+
+
+class Settings(NamedTuple):
+    """Settings of a run that the step of a pack may need. ``sentences``: who counts them; ``badwords``: where the
+    lists are; as in the recipe's section ``clean``."""
+
+    sentences: str = "punkt"
+    badwords: str = "fetched"
+
+
+class Kind(NamedTuple):
+    """``rules``: the dataclass that a pack is read into. ``step``: makes the step of a pack."""
+
+    rules: type[Pack]
+    step: Callable[[Any, Settings], Step]
+
+
+KINDS = {
+    "c4": Kind(Rules, lambda rules, settings: C4Step(rules, settings.sentences, settings.badwords)),
+    "gopher": Kind(GopherRules, lambda rules, _: GopherStep(rules)),
+    "fineweb": Kind(FinewebRules, lambda rules, _: FinewebStep(rules)),
+    "patterns": Kind(Patterns, lambda rules, _: PatternsStep(rules)),
+}
+"""Every kind of pack, by the word that a file says in ``kind``."""
+
+
+def list_packs() -> list[str]:
+    """Names of the bundled packs, sorted."""
+    return sorted(path.stem for path in bundled("rules").glob("*.toml"))
+
+
+def load_pack(name_or_path: str) -> Pack:
+    """A pack by bundled name or by path.
+
+    Raises `errors.InputMissing` where there is none, `errors.RecipeInvalid` for a key or value that is not right.
+    """
+    path = _find(name_or_path)
+    raw = read_toml(path)
+    kind = raw.get("kind", "c4")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise errors.RecipeInvalid(str(path), f"kind = {str(kind)[:100]!r}", f"kinds of packs: {', '.join(KINDS)}")
+    return build_pack(KINDS[kind].rules, raw, path)
+
+
+def load_rules(name_or_path: str) -> Rules:
+    """A pack of the kind "c4". Raises as `load_pack`, and `errors.RecipeInvalid` for another kind."""
+    pack = load_pack(name_or_path)
+    if not isinstance(pack, Rules):
+        raise errors.RecipeInvalid(name_or_path, f"a pack of the kind '{kind_of(pack)}'", "name one of the kind 'c4'")
+    return pack
+
+
+def kind_of(pack: Pack) -> str:
+    """The word for a pack's kind."""
+    return next(name for name, kind in KINDS.items() if kind.rules is type(pack))
+
+
+def step_of(pack: Pack, settings: Settings) -> Step:
+    """The step that carries a pack out."""
+    return KINDS[kind_of(pack)].step(pack, settings)
+
+
+def diff_packs(a: Pack, b: Pack) -> list[tuple[str, Any, Any]]:
+    """Where two packs differ: ``(rule, value in a, value in b)`` in order; None for a rule that a kind does not have.
+
+    Packs of two kinds differ in the kind itself, the first row, and share rules only where these have one name.
+    """
+    left, right = a.values(), b.values()
+    rows: list[tuple[str, Any, Any]] = []
+    if type(a) is not type(b):
+        rows = [("kind", kind_of(a), kind_of(b))]
+    names = [*left, *(key for key in right if key not in left)]
+    return rows + [(key, left.get(key), right.get(key)) for key in names if left.get(key) != right.get(key)]
+
+
+def _find(name_or_path: str) -> Path:
+    path = Path(name_or_path)
+    if path.suffix == ".toml" and "\0" not in name_or_path and (path.is_file() or "/" in name_or_path):
+        if path.is_file():
+            return path
+        raise errors.InputMissing(name_or_path, "no such rule pack", "check the path")
+    names = list_packs()
+    if name_or_path in names:
+        return bundled("rules") / f"{name_or_path}.toml"
+    near = difflib.get_close_matches(name_or_path, names, 1, 0.5)
+    mend = f"did you mean '{near[0]}'?" if near else f"bundled packs: {', '.join(names)}, or a path to a .toml file"
+    raise errors.InputMissing(name_or_path[:200], "no rule pack of that name", mend)
