@@ -180,6 +180,26 @@ class Dedupe:
         "which copy stays: by hash of the document's id (lines: of its URL), or of the newest or longest document",
         check=OneOf("hash", "newest", "longest"),
     )
+    threshold: float = option(
+        0.8, "near-spans, documents: how similar is a repeat, as Jaccard similarity of shingles", check=between(0.1, 1)
+    )
+    permutations: int = option(
+        64,
+        "near-spans, documents: values of a signature; twice as many estimate 1.4 times as well and take twice the time",
+        check=between(16, 1024),
+    )
+    shingle_words: int = option(
+        5,
+        "near-spans, documents: words of a shingle (GPT-3, The Pile and datatrove: 5 to 13)",
+        unit="words",
+        check=between(1, 32),
+    )
+    index: tuple[str, ...] = option(
+        (), "documents: finished dedupe folders with signatures/; what they hold already is dropped", is_path=True
+    )
+    export_signatures: bool = option(
+        False, "documents: write signatures/ of what stays, an index for later runs; always with an index"
+    )
     memory_megabytes: int = option(
         2048,
         "budget of the whole stage; more hashes than fit are handled in rounds",
@@ -240,8 +260,11 @@ class Instances:
     short_probability: float = option(
         0.1, "share of documents with a shorter target length (BERT: 0.1)", check=between(0, 1)
     )
-    heldout: float = option(
-        0.01, "share of documents set aside for evaluation, by hash of their id", check=between(0, 0.5)
+    heldout: float = option(0.01, "share of documents set aside for evaluation, by hash", check=between(0, 0.5))
+    heldout_by: str = option(
+        "id",
+        "url: by the MD5 of the normalised URL, in thousandths (C4: 0.001); by id where there is none",
+        check=OneOf("id", "url"),
     )
     donor_megabytes: int = option(
         256,

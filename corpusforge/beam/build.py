@@ -23,7 +23,8 @@ from corpusforge.instances import donors as donor_tables
 from corpusforge.instances.build import PAIR_FORMATS, Builder, BuildSettings
 from corpusforge.instances.donors import Candidates, Donors
 from corpusforge.instances.source import read_source
-from corpusforge.work.instances import SPLITS, DonorSettings, settings_of, split_tokens
+from corpusforge.work.instances import SPLITS, DonorSettings, settings_of
+from corpusforge.work.splits import split_tokens, with_draws
 
 if TYPE_CHECKING:
     from corpusforge.tokens.vocab import Vocab
@@ -42,13 +43,15 @@ class BuildInstances(beam.PTransform):  # type: ignore[misc, name-defined]
 
     def __init__(self, vocab: Vocab, section: Any, *, seed: int = 0) -> None:
         super().__init__()
-        self.vocab, self.format = vocab, section.format
+        self.vocab, self.format, self.heldout_by = vocab, section.format, section.heldout_by
         self.settings = settings_of(vocab, section, seed)
         self.copies = section.copies if section.masking == "duplicated" else 1
         self.donors = DonorSettings(seed, section.heldout, section.donor_megabytes << 20)
 
     def expand(self, documents: Any) -> Any:
-        tokens = documents | "Encode" >> beam.ParDo(_Encode(self.vocab)).with_output_types(pa.RecordBatch)
+        tokens = documents | "Encode" >> beam.ParDo(_Encode(self.vocab, self.heldout_by)).with_output_types(
+            pa.RecordBatch
+        )
         sides = [beam.pvalue.AsSingleton(self._donors(tokens))] if self.format in PAIR_FORMATS else []
         build = _Build(self.settings, self.copies, self.donors)
         return in_batches(tokens | "Build" >> beam.ParDo(build, *sides).with_outputs(HELDOUT, main="train"))
@@ -69,10 +72,10 @@ class BuildInstances(beam.PTransform):  # type: ignore[misc, name-defined]
 
 
 class _Encode(beam.DoFn):  # type: ignore[misc, name-defined]
-    """DOCUMENTS -> TOKENS."""
+    """DOCUMENTS -> TOKENS, with the draws of URLs where these decide what is held out."""
 
-    def __init__(self, vocab: Vocab) -> None:
-        self.vocab = vocab
+    def __init__(self, vocab: Vocab, heldout_by: str) -> None:
+        self.vocab, self.heldout_by = vocab, heldout_by
 
     def setup(self) -> None:
         from corpusforge.tokens.encode import Encoder
@@ -80,7 +83,8 @@ class _Encode(beam.DoFn):  # type: ignore[misc, name-defined]
         self._encoder = Encoder(self.vocab)
 
     def process(self, documents: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        yield self._encoder.encode(documents)
+        tokens = self._encoder.encode(documents)
+        yield with_draws(tokens, documents) if self.heldout_by == "url" else tokens
 
 
 class _Candidates(beam.DoFn):  # type: ignore[misc, name-defined]

@@ -49,7 +49,7 @@ def run(
     """Write ``train/`` and ``heldout/`` for every document shard."""
     scratch = shards.join(output, SCRATCH)
     sizes = [unit.bytes for unit in units]
-    encoding = EncodeWork(scratch, vocab)
+    encoding = EncodeWork(scratch, vocab, section.heldout_by)
     run_map(engine, encoding, units, sizes, label="encode", folder=scratch, progress=progress)
     encoded = token_units(scratch, len(units))
     donors = ""

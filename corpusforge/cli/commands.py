@@ -139,6 +139,7 @@ def train_vocab_command(documents: str, output: str, **flags: Any) -> None:
     setting("instances.pair_sampling", "--pair-sampling"),
     setting("instances.short_probability", "--short-probability"),
     setting("instances.heldout", "--heldout"),
+    setting("instances.heldout_by", "--heldout-by"),
 )
 @common(beam=True)
 def build_instances_command(documents: str, vocab_folder: str, output: str, **flags: Any) -> None:

@@ -7,8 +7,8 @@ Comes in: document shards. Goes out, below the stage's folder:
     train/, heldout/            BuildWork       INSTANCES, Arrow IPC stream, uncompressed
 
 Decision: a unit's number is that of its document shard all the way, so any of the three can be done again alone.
-Held-out documents are chosen by their key; their masks are stored and frozen (epoch 0) whatever the masking of the
-training part, and random segments never cross between the two parts.
+Held-out documents are chosen by their key or URL (`splits`); their masks are stored and frozen (epoch 0) whatever the
+masking of the training part, and random segments never cross between the two parts.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corpusforge import schemas, seeds, shards
+from corpusforge import schemas, shards
 from corpusforge.instances import donors as donor_tables
-from corpusforge.instances.build import PAIR_FORMATS, Builder, BuildSettings, is_heldout
+from corpusforge.instances.build import PAIR_FORMATS, Builder, BuildSettings
 from corpusforge.instances.donors import Candidates, Donors, Taken
 from corpusforge.instances.masking import MaskSettings, Specials
 from corpusforge.instances.ragged import offsets_of, slices
 from corpusforge.instances.source import read_source
 from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
+from corpusforge.work.splits import schema_with_draws, split_tokens, with_draws
 
 if TYPE_CHECKING:
     from corpusforge.tokens.encode import Encoder
@@ -50,15 +51,19 @@ SHARD_BYTES = 128 << 20
 class EncodeWork:
     """Encodes a document shard. ``output``: the folder that gets ``tokens/`` and ``entries/``.
 
-    One TOKENS shard a document shard: its text is bounded already, and a crash costs seconds.
+    One TOKENS shard a document shard: its text is bounded already, and a crash costs seconds. ``heldout_by``: "id", or
+    "url" to note the draws of URLs.
     """
 
     output: str
     vocab: Vocab
+    heldout_by: str = "id"
 
     def __call__(self, unit: ShardUnit, advance: Advance) -> UnitResult:
         """Encode one unit; one that is done is not read again. ``advance`` in bytes of the document shard."""
-        tables = {"tokens": (schemas.tokens_schema(self.vocab.size), "arrow")}
+        by_url = self.heldout_by == "url"
+        schema = schemas.tokens_schema(self.vocab.size)
+        tables = {"tokens": (schema_with_draws(schema) if by_url else schema, "arrow")}
         with UnitOutput(self.output, unit.number, tables, shard_bytes=1 << 62) as output:
             if output.done:
                 advance(unit.bytes)
@@ -66,9 +71,10 @@ class EncodeWork:
             encoder, position = _encoder(self.vocab), 0
             for documents, size in _by_text(unit.path):
                 encoded = encoder.encode_counted(documents)
+                tokens = with_draws(encoded.tokens, documents) if by_url else encoded.tokens
                 position += documents.num_rows
                 output.write(
-                    {"tokens": encoded.tokens}, position=position, size=size, tallies={}, statistics=encoded.statistics
+                    {"tokens": tokens}, position=position, size=size, tallies={}, statistics=encoded.statistics
                 )
                 advance(_bytes(unit, position - documents.num_rows, position))
             return output.finish()
@@ -233,15 +239,6 @@ def settings_of(vocab: Vocab, section: Any, seed: int) -> BuildSettings:
         ),
         seed=seed,
     )
-
-
-def split_tokens(tokens: pa.RecordBatch, seed: int, share: float) -> dict[str, pa.RecordBatch]:
-    """The training and the held-out documents of a TOKENS batch; parts without documents are left out."""
-    heldout = is_heldout(seeds.document_keys(tokens.column("document").to_pylist()), seed, share)
-    parts = {"train": ~heldout, "heldout": heldout}
-    return {
-        split: tokens if rows.all() else tokens.filter(pa.array(rows)) for split, rows in parts.items() if rows.any()
-    }
 
 
 def _by_text(path: str) -> Iterator[tuple[pa.RecordBatch, int]]:

@@ -94,8 +94,9 @@ def test_words() -> None:
     [
         Instances(format="doc-sentences", length=32, heldout=0.2),
         Instances(format="segment-pair", length=32, heldout=0.2, masking="duplicated", copies=2),
+        Instances(format="segment-pair", length=32, heldout=0.2, heldout_by="url"),
     ],
-    ids=lambda section: section.format,
+    ids=["doc-sentences", "segment-pair", "held out by URL"],
 )
 def test_instances_are_those_of_the_stage(section: Instances, tmp_path: Path) -> None:
     vocab = learn_wordpiece(count_words(ROWS.column("text")), 512, unused=16)

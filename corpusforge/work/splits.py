@@ -1,0 +1,49 @@
+"""Which documents are held out of training: by the hash of their id, or of their URL as C4 does.
+
+Comes in: TOKENS, with a draw for each document where URLs decide. Goes out: TOKENS of the two parts. The one decision:
+the draw is of what is known when a document is encoded, so nothing has to be looked up again. By URL all pages of one
+normalised URL are on the same side, whatever the seed, and 0.001 gives C4's own validation part (tensorflow-datasets
+4.9.10, ``text/c4.py``: MD5 of the normalised URL modulo 1000 is 0). A document without a URL is drawn by its id.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from corpusforge import seeds
+from corpusforge.clean.urls import md5_remainders, normalise_urls
+from corpusforge.instances.build import is_heldout
+
+DRAWS = 1000
+"""Draws of URLs are 0 to 999 (tensorflow-datasets 4.9.10, ``text/c4.py``)."""
+
+DRAW = pa.field("draw", pa.uint16())
+"""A further column of TOKENS. Null: drawn by the document's id."""
+
+
+def with_draws(tokens: pa.RecordBatch, documents: pa.RecordBatch) -> pa.RecordBatch:
+    """TOKENS with the draws of their documents, which stand in the same order."""
+    urls = normalise_urls(documents["url"])
+    unknown = pc.fill_null(pc.equal(urls, ""), True)
+    draws = pa.array(md5_remainders(urls, DRAWS).astype(np.uint16), mask=np.asarray(unknown, bool))
+    return pa.RecordBatch.from_arrays([*tokens.columns, draws], schema=schema_with_draws(tokens.schema))
+
+
+def schema_with_draws(schema: pa.Schema) -> pa.Schema:
+    """The schema of TOKENS with draws."""
+    return schema.append(DRAW)
+
+
+def split_tokens(tokens: pa.RecordBatch, seed: int, share: float) -> dict[str, pa.RecordBatch]:
+    """The training and the held-out documents of a TOKENS batch; parts without documents are left out."""
+    heldout = is_heldout(seeds.document_keys(tokens.column("document").to_pylist()), seed, share)
+    if DRAW.name in tokens.schema.names:
+        draws = tokens.column(DRAW.name)
+        limit = round(share * DRAWS, 6)  # 0.029 * 1000 is 29.000000000000004
+        heldout = np.asarray(pc.if_else(draws.is_valid(), pc.less(draws.cast(pa.float64()), limit), pa.array(heldout)))
+    parts = {"train": ~heldout, "heldout": heldout}
+    return {
+        split: tokens if rows.all() else tokens.filter(pa.array(rows)) for split, rows in parts.items() if rows.any()
+    }
