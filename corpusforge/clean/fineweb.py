@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from corpusforge import errors
 from corpusforge.clean.limits import Findings, shares
@@ -19,7 +20,6 @@ from corpusforge.clean.pack import Pack
 from corpusforge.clean.pieces import Pieces, ending_with, repeats, split_at_each, sums
 from corpusforge.clean.step import Verdict
 from corpusforge.clean.words import Words, count_characters, find_words
-from corpusforge.text import text_bytes
 
 REASONS = (
     "kept",
@@ -85,13 +85,12 @@ def _judge(texts: pa.StringArray, words: Words, rules: FinewebRules, found: Find
     ended = ending_with(lines.data, lines.starts, lines.stops, rules.end_characters)
     share = shares(sums(ended, lines.offsets), count)
     found.at_least("page:few-line-ends", "lines with an end mark", share, rules.min_ended_lines)
-    lengths = lines.characters()
+    lengths = count_characters(lines.data, lines.starts, lines.stops)
     if rules.short_line_characters:
         share = shares(sums(lengths <= rules.short_line_characters, lines.offsets), count)
         found.at_most("page:short-lines", "short lines", share, rules.max_short_lines)
-    again = sums(np.where(repeats(lines), lengths, 0), lines.offsets)
-    data, offsets = text_bytes(texts)
-    share = shares(again, count_characters(data, offsets[:-1], offsets[1:]) - breaks)
+    characters = np.asarray(pc.utf8_length(texts)).astype(np.int64)
+    share = shares(sums(np.where(repeats(lines), lengths, 0), lines.offsets), characters - breaks)
     label = "characters in duplicate lines"
     found.at_most("page:duplicate-line-characters", label, share, rules.max_duplicate_line_characters)
     found.at_most("page:list", "line breaks a word", shares(breaks, words.counts), rules.max_line_breaks_a_word)

@@ -17,12 +17,13 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from corpusforge.clean.gopher_rules import GopherRules
 from corpusforge.clean.limits import Findings, shares
-from corpusforge.clean.pieces import Pieces, repeats, split_at_runs, split_paragraphs, sums
-from corpusforge.clean.words import Words, count_characters
-from corpusforge.text import I64, text_bytes
+from corpusforge.clean.pieces import Pieces, characters_in, repeats, split_at_runs, split_paragraphs, sums
+from corpusforge.clean.words import Words
+from corpusforge.text import I64
 
 REASONS = (
     "page:duplicate-paragraphs",
@@ -68,8 +69,7 @@ class Repeated(NamedTuple):
 
 def judge_repetition(texts: pa.StringArray, words: Words, rules: GopherRules, found: Findings) -> None:
     """The rules of repetition: paragraphs and lines, then n-grams of words. ``words``: of all texts."""
-    data, offsets = text_bytes(texts)
-    characters = count_characters(data, offsets[:-1], offsets[1:])
+    characters = np.asarray(pc.utf8_length(texts)).astype(np.int64)
     for unit, pieces in (("paragraph", split_paragraphs(texts, words)), ("line", split_at_runs(texts))):
         _judge_pieces(unit, pieces, characters, rules, found)
     kept = found.kept()
@@ -81,7 +81,7 @@ def _judge_pieces(unit: str, pieces: Pieces, characters: I64, rules: GopherRules
     share = shares(sums(again, pieces.offsets), np.diff(pieces.offsets))
     limit = getattr(rules, f"max_duplicate_{unit}s")
     found.at_most(f"page:duplicate-{unit}s", f"duplicate {unit}s", share, limit)
-    share = shares(sums(np.where(again, pieces.characters(), 0), pieces.offsets), characters)
+    share = shares(characters_in(pieces.choose(again)), characters)
     limit = getattr(rules, f"max_duplicate_{unit}_characters")
     found.at_most(f"page:duplicate-{unit}-characters", f"characters in duplicate {unit}s", share, limit)
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corpusforge.clean.words import Words, count_characters
+from corpusforge.clean.words import Words
 from corpusforge.text import I64, U8, byte_slices, text_bytes
 
 Bools = npt.NDArray[np.bool_]
@@ -26,10 +26,6 @@ class Pieces(NamedTuple):
     starts: I64
     stops: I64
     offsets: I64
-
-    def characters(self) -> I64:
-        """Characters of each."""
-        return count_characters(self.data, self.starts, self.stops)
 
     def choose(self, mask: Bools) -> Pieces:
         """Some of them, of the same documents."""
@@ -80,6 +76,12 @@ def repeats(pieces: Pieces) -> Bools:
     ordered = keys[order]
     found[order[1:]] = ordered[1:] == ordered[:-1]
     return found
+
+
+def characters_in(pieces: Pieces) -> I64:
+    """The characters of each document's pieces; for a few pieces of a text."""
+    lengths = pc.utf8_length(byte_slices(pieces.data, pieces.starts, pieces.stops))
+    return sums(np.asarray(lengths), pieces.offsets)
 
 
 def sums(values: npt.NDArray[np.generic], offsets: I64) -> I64:
