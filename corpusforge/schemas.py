@@ -67,6 +67,17 @@ REPEATS = pa.schema(
 )
 """One row a piece of text cut by deduplication."""
 
+CLUSTERS = pa.schema(
+    [
+        pa.field("survivor", pa.string(), nullable=False),  # the document that stays; it names the cluster
+        pa.field("document", pa.string(), nullable=False),  # a document of the cluster; the survivor too is one
+        pa.field("size", pa.int64(), nullable=False),  # documents of the cluster, those of an index too
+        # Estimated Jaccard similarity to the survivor (0 to 1): below the threshold where others lead there.
+        pa.field("similarity", pa.float32(), nullable=False),
+    ]
+)
+"""One row a document that resembles another: which of them belong together. Documents of an index have no rows."""
+
 
 def token_type(vocab_size: int) -> pa.DataType:
     """The smallest unsigned type that holds every id of a vocabulary.

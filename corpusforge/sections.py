@@ -174,6 +174,11 @@ class Dedupe:
         check=at_least(0),
     )
     min_words: int = option(0, "the same in words", unit="words", check=at_least(0))
+    sentences: str = option(
+        "punkt",
+        "who counts the sentences that lines leaves: NLTK Punkt (exact C4) or the built-in splitter",
+        check=OneOf("punkt", "builtin"),
+    )
     fold_numbers: bool = option(False, "treat all digits as equal")
     survivor: str = option(
         "hash",
@@ -185,12 +190,12 @@ class Dedupe:
     )
     permutations: int = option(
         64,
-        "near-spans, documents: values of a signature; twice as many estimate 1.4 times as well and take twice the time",
+        "near-spans, documents: values of a signature; four times as many estimate twice as well",
         check=between(16, 1024),
     )
     shingle_words: int = option(
         5,
-        "near-spans, documents: words of a shingle (GPT-3, The Pile and datatrove: 5 to 13)",
+        "near-spans, documents: words of a shingle (datatrove: 5)",
         unit="words",
         check=between(1, 32),
     )

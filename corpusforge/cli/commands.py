@@ -84,7 +84,13 @@ def clean_command(inputs: tuple[str, ...], output: str, dry_run: bool, sample: i
     setting("dedupe.min_sentences", "--min-sentences"),
     setting("dedupe.min_words", "--min-words"),
     setting("dedupe.fold_numbers", flag=("--fold-numbers", "--keep-numbers")),
+    setting("dedupe.sentences", "--sentences"),
     setting("dedupe.survivor", "--survivor"),
+    setting("dedupe.threshold", "--threshold"),
+    setting("dedupe.permutations", "--permutations"),
+    setting("dedupe.shingle_words", "--shingle-words"),
+    setting("dedupe.index", "--index"),
+    setting("dedupe.export_signatures", flag=("--export-signatures", "--no-signatures")),
     setting("dedupe.memory_megabytes", "--memory-budget"),
 )
 @common(beam=True)

@@ -95,8 +95,8 @@ def _make_way(
 
 
 WRITTEN = (
-    *("documents", "rejects", "repeats", "train", "heldout", "vocab", "words", "model", "checkpoints", "tensorboard"),
-    *("entries", "scratch"),
+    *("documents", "rejects", "repeats", "clusters", "signatures", "train", "heldout", "vocab", "words", "model"),
+    *("checkpoints", "tensorboard", "entries", "scratch"),
 )
 """Folders that stages write below their own; nothing else is ever removed."""
 

@@ -130,14 +130,32 @@ def _fingerprint(made: Recipe, units: list[Unit]) -> str:
     return digest_of([names, stage.fingerprint(pair for pair in local if Path(pair[0]).is_file())])
 
 
+def _index_digest(made: Recipe) -> str:
+    """Digest of the signatures that the folders of an index hold. Raises where one has none."""
+    from corpusforge.work.near_documents import signature_shards
+
+    if "documents" not in made.dedupe.method:
+        what = f"the method is {', '.join(made.dedupe.method)}, which looks into no index"
+        raise errors.RecipeInvalid("dedupe.index", what, "add documents to dedupe.method, or leave the index out")
+    return digest_of(sorted(shard.content for folder in made.dedupe.index for shard in signature_shards(folder)))
+
+
 def dedupe(made: Recipe, upstream: str, output: str, execution: Execution) -> Outcome:
     """Cut repeats from the documents of a finished stage: ``documents/``, ``repeats/``."""
     engine = engine_of(execution)
     before, units = stage.upstream_units(upstream, "documents")
-    section = {"dedupe": recipe.as_dict(made.dedupe)}
+    section: dict[str, Any] = {"dedupe": recipe.as_dict(made.dedupe)}
     section["dedupe"].pop("memory_megabytes")  # how, not what
+    if "lines" in made.dedupe.method:
+        from corpusforge.clean.sentences import SentenceCounter
+
+        counter = SentenceCounter(made.dedupe.sentences)
+        counter.check()
+        section["sentences"] = counter.identity()
     above = {"documents": before.content["documents"]}
-    how: dict[str, Any] = {"reads": [upstream], "cuts": stage.cuts_of(before, "documents")}
+    if section["dedupe"].pop("index"):  # paths; what they hold decides
+        above["index"] = _index_digest(made)
+    how: dict[str, Any] = {"reads": [upstream, *made.dedupe.index], "cuts": stage.cuts_of(before, "documents")}
     with claim(output, "dedupe", section, above, overwrite=execution.overwrite, **how) as digest:
         manifest = finished(output, digest)
         if manifest:

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from corpusforge import errors, schemas, shards
-from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
-
-CARRIED = {"repeats": schemas.REPEATS}
-"""Tables of every method that are kept beside those of the last."""
+from corpusforge import errors, shards
+from corpusforge.units import Advance, ShardUnit, UnitResult
 
 _OF_FIRST = ("documents_in", "text_bytes_in")
 _OF_LAST = ("documents_out", "text_bytes_out")
@@ -31,7 +29,10 @@ class Chained(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class CarryWork:
-    """Copies the audit tables of a method's unit: ``folder`` to ``output``, where it is part ``first`` + its number."""
+    """Copies what a method's unit wrote besides documents to ``output``, where it is part ``first`` + its number.
+
+    The files are copied as they are, whatever tables they hold.
+    """
 
     folder: str
     output: str
@@ -39,16 +40,21 @@ class CarryWork:
 
     def __call__(self, unit: int, advance: Advance) -> UnitResult:
         """Copy one unit; tallies and statistics stay with the chain's own."""
-        tables = {name: (schema, "parquet") for name, schema in CARRIED.items()}
-        with UnitOutput(self.output, self.first + unit, tables, shard_bytes=1 << 62) as output:
-            if output.done:
-                return output.result(resumed=True)
-            for entry in shards.unit_entries(self.folder, unit):
-                for name, schema in CARRIED.items():
-                    for batch in shards.read_shard(shards.join(self.folder, entry.tables[name].name)):
-                        rows = {name: batch.cast(schema)}
-                        output.write(rows, position=entry.position, size=0, tallies={}, statistics={})
-            return output.finish()
+        part = self.first + unit
+        for entry in shards.unit_entries(self.folder, unit):
+            stem = f"part-{part:05d}-{entry.shard:05d}"
+            tables = {
+                name: self._copy(name, stem, shard) for name, shard in entry.tables.items() if name != "documents"
+            }
+            copied = dataclasses.replace(entry, unit=part, tables=tables, tallies={}, statistics={})
+            shards.write_json(shards.join(self.output, f"entries/{stem}.json"), dataclasses.asdict(copied))
+        return UnitResult(part, {}, {})
+
+    def _copy(self, table: str, stem: str, shard: shards.Shard) -> shards.Shard:
+        name = f"{table}/{stem}{Path(shard.name).suffix}"
+        with shards.open_binary(shards.join(self.folder, shard.name)) as file:
+            shards.write_bytes(shards.join(self.output, name), file.read())
+        return dataclasses.replace(shard, name=name)
 
 
 def units_below(folder: str, units: int) -> list[ShardUnit]:

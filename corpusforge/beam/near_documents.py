@@ -1,0 +1,72 @@
+"""The method `documents`: sign every document, group those that resemble each other, keep one of each group.
+
+    document shards -> SignWork -> spans/, signed/;  an index's signatures -> IndexWork -> the same
+    spans/, signed/ -> find_alike -> compared/ -> settle_groups -> groups/
+    document shards + groups/ -> KeepWork -> documents/, repeats/, clusters/, signatures/
+
+Comes in: document shards, and folders with signatures of earlier corpora. Goes out: ``documents/``, ``repeats/``,
+``clusters/``, and with an index or where asked for ``signatures/``. The one decision: the signatures of what stays are
+an index of their own, so that later parts of a corpus name the folders of all earlier ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from corpusforge import shards
+from corpusforge.beam.dedupe import scratch_of
+from corpusforge.beam.engine import Engine, run_map
+from corpusforge.beam.near import Alike, find_alike
+from corpusforge.beam.near_spans import signing_of
+from corpusforge.progress import Progress
+from corpusforge.sections import Dedupe
+from corpusforge.units import ShardUnit, UnitResult
+from corpusforge.work import items, places
+from corpusforge.work.near import SignWork
+from corpusforge.work.near_documents import METHOD, IndexWork, KeepWork, settle_groups, signature_shards
+
+
+def run_method(
+    engine: Engine,
+    settings: Dedupe,
+    units: Sequence[ShardUnit],
+    output: str,
+    progress: Progress,
+    *,
+    audit_only: bool = False,
+) -> list[UnitResult]:
+    """Write the tables of every upstream shard; with ``audit_only`` no documents and no signatures."""
+    scratch, signing = scratch_of(output, METHOD), signing_of(settings, 0)
+    index = index_units(settings.index, len(units))
+    every, sizes = [*units, *index], [unit.bytes for unit in units]
+    signed = run_map(engine, SignWork(scratch, signing), units, sizes, label="sign", folder=scratch, progress=progress)
+    if index:
+        taking, weights = IndexWork(scratch, signing), [unit.bytes for unit in index]
+        signed += run_map(engine, taking, index, weights, label="index", folder=scratch, progress=progress)
+    found = sum(result.statistics.get("items", 0) for result in signed)
+    alike = Alike(settings.threshold, best=False, memory_bytes=settings.memory_megabytes << 20)
+    find_alike(engine, signing, every, scratch, found, progress, alike)
+    mark = shards.join(scratch, "groups/settled.json")
+    if not shards.exists(mark):
+        settle_groups(scratch, [unit.number for unit in every], len(units))
+        shards.write_json(mark, {"units": len(every)})
+    export = settings.export_signatures or bool(index)
+    keeping = KeepWork(output, scratch, signing, len(units), audit_only=audit_only, export=export)
+    results = run_map(engine, keeping, units, sizes, label="keep", folder=output, progress=progress)
+    places.forget()
+    items.forget()
+    shards.remove(shards.join(scratch, "entries"))  # first, so that files half removed are never taken for whole
+    shards.remove(scratch)
+    return results
+
+
+def index_units(folders: Sequence[str], first: int) -> list[ShardUnit]:
+    """The shards of signatures of finished stages as units, numbered from ``first``.
+
+    Raises `errors.ManifestInvalid` where a folder is no finished stage, `errors.StageMismatch` where it has none.
+    """
+    found: list[ShardUnit] = []
+    for folder in folders:
+        for shard in signature_shards(folder):
+            found.append(ShardUnit(first + len(found), shards.join(folder, shard.name), shard.rows, shard.bytes))
+    return found

@@ -1,0 +1,280 @@
+"""Documents that resemble each other: an index read in, groups settled, what is left of a document shard.
+
+Comes in: an index of signatures, COMPARED rows of all units, a document shard. Goes out: ``spans/`` and ``signed/`` of
+the index, ``groups/`` (for each unit which of its documents are in a group, and who stays), then ``documents/``,
+``repeats/``, ``clusters/`` and ``signatures/``.
+
+    IndexWork(unit)      shard of an index's signatures -> spans/, signed/, as `near.SignWork` writes them
+    settle_groups(...)   COMPARED rows of all units -> groups/
+    KeepWork(unit)       document shard + groups/ -> documents/, repeats/, clusters/, signatures/
+
+Decision: units of an index follow those of the corpus, and its documents come first in the order of survivors. So they
+are compared as all others are, always stay, and take the documents that resemble them with them. Pairs of two documents
+of the index say nothing new and are passed over.
+
+Groups are settled in one process: a pair takes 16 bytes, and about three times as much while components are found, so
+that 10^8 pairs need 5 GB. Pairs of equal signatures are as many as the copies; others are at most
+``2 * lsh.NEIGHBOURS`` a document and band.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from corpusforge import errors, schemas, shards
+from corpusforge.dedupe import near, spans
+from corpusforge.dedupe.groups import Grouped, group, places_of
+from corpusforge.dedupe.lsh import band_hashes, similarity
+from corpusforge.dedupe.normalise import Bools
+from corpusforge.dedupe.pieces import original_stops
+from corpusforge.dedupe.signature_files import check_signer, signature_matrix, signature_rows, signatures_schema
+from corpusforge.seeds import U64, document_keys
+from corpusforge.text import I64, text_bytes
+from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
+from corpusforge.work.dedupe import span_path
+from corpusforge.work.items import open_items
+from corpusforge.work.near import Signing, read_compared
+from corpusforge.work.places import locate
+from corpusforge.work.slices import as_schema, documents_schema, share, slices, text_size
+
+METHOD = "documents"
+REASONS = ("page:near-duplicate", "page:in-index")
+
+GROUPS = pa.schema(
+    [
+        pa.field("place", pa.uint64(), nullable=False),
+        pa.field("survivor", pa.uint64(), nullable=False),
+        pa.field("size", pa.int64(), nullable=False),
+    ]
+)
+"""`dedupe.groups.Grouped` of one unit."""
+
+_FIRST = np.iinfo(np.int64).min
+"""Order of the documents of an index."""
+
+_ROWS = 1 << 16
+"""Signatures of an index read at once: 16 MB at 64 permutations."""
+
+
+def signature_shards(folder: str) -> list[shards.Shard]:
+    """The shards of SIGNATURES of a finished stage.
+
+    Raises `errors.ManifestInvalid` where the folder is none, `errors.StageMismatch` where it has none.
+    """
+    found = shards.Manifest.load(folder).shards.get("signatures")
+    if found is None:
+        mend = "name an output of dedupe --method documents --export-signatures"
+        raise errors.StageMismatch(folder, "has no signatures/", mend)
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class IndexWork:
+    """Writes ``spans/`` and ``signed/`` of a shard of SIGNATURES. Raises `errors.StageMismatch` for another signer."""
+
+    folder: str
+    signing: Signing
+
+    def __call__(self, unit: ShardUnit, advance: Advance) -> UnitResult:
+        """Take over one shard."""
+        tables = {"spans": (spans.SPANS, "arrow"), "signed": (near.SIGNED, "arrow")}
+        with UnitOutput(self.folder, unit.number, tables, shard_bytes=1 << 62) as output:
+            if output.done:
+                advance(unit.bytes)
+                return output.result(resumed=True)
+            position = 0
+            for stored in shards.read_shard(unit.path):
+                check_signer(stored.schema, self.signing.signer, unit.path)
+                for rows in (stored.slice(first, _ROWS) for first in range(0, stored.num_rows, _ROWS)):
+                    position += rows.num_rows
+                    counts = {"documents_in": rows.num_rows, "items": rows.num_rows}
+                    written = dict(zip(("spans", "signed"), self._rows(rows), strict=True))
+                    output.write(written, position=position, size=0, tallies={}, statistics=counts)
+            advance(unit.bytes)
+            return output.finish()
+
+    def _rows(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+        signatures, count = signature_matrix(rows), rows.num_rows
+        offsets = np.arange(count + 1)
+        hashes = near.signature_hashes(signatures, np.ones(count, np.bool_))
+        nothing = pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(np.zeros(count, np.uint32)))
+        columns = [
+            rows.column("document"),
+            pa.array(document_keys(rows.column("document").to_pylist())),
+            nothing,
+            nothing,
+            pa.ListArray.from_arrays(nothing.offsets, pa.array(hashes)),
+            pa.nulls(count, pa.list_(pa.int64())),
+            pa.array(np.full(count, _FIRST)),
+        ]
+        signed = near.signed_rows(offsets, band_hashes(signatures, self.signing.bands), signatures)
+        return pa.RecordBatch.from_arrays(columns, schema=spans.SPANS), signed
+
+
+def settle_groups(folder: str, units: Sequence[int], first_of_index: int) -> None:
+    """Write ``groups/`` of every unit. ``units``: those of the corpus and of the index; all pairs are compared."""
+    later, earlier = (
+        np.concatenate(column) for column in zip(*(read_compared(folder, u)[:2] for u in units), strict=True)
+    )
+    known = np.minimum(spans.unit_of(later), spans.unit_of(earlier)) >= first_of_index
+    later, earlier = later[~known], earlier[~known]
+    places = places_of(earlier, later)
+    grouped = group(earlier, later, places, _order(folder, places))
+    bounds = np.searchsorted(spans.unit_of(places), [*units, max(units, default=0) + 1])
+    for unit, a, b in zip(units, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        writer = shards.ShardWriter(folder, _groups_name(unit), GROUPS, "arrow")
+        writer.write(pa.record_batch([pa.array(column[a:b]) for column in grouped], schema=GROUPS))
+        writer.finish()
+
+
+def _order(folder: str, places: U64) -> tuple[I64, U64, I64]:
+    units, first = np.unique(spans.unit_of(places), return_index=True)
+    found = [(np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.int64))]
+    for unit, rows in zip(units.tolist(), np.split(spans.row_of(places), first[1:]), strict=False):
+        found.append(open_items(folder, unit).order(rows))
+    orders, keys, rows = (np.concatenate(column) for column in zip(*found, strict=True))
+    return orders, keys, rows
+
+
+def read_groups(folder: str, unit: int) -> Grouped:
+    """The documents of a unit that are in groups."""
+    table = pa.Table.from_batches(shards.read_shard(shards.join(folder, _groups_name(unit))), GROUPS)
+    return Grouped._make(column.to_numpy() for column in table.columns)
+
+
+def _groups_name(unit: int) -> str:
+    return f"groups/part-{unit:05d}-00000.arrow"
+
+
+@dataclasses.dataclass(frozen=True)
+class KeepWork:
+    """Writes what stays of a document shard. ``folder``: where ``groups/`` lies; ``export``: write ``signatures/``."""
+
+    output: str
+    folder: str
+    signing: Signing
+    first_of_index: int
+    shard_bytes: int = 64 << 20
+    audit_only: bool = False
+    export: bool = False
+
+    def __call__(self, unit: ShardUnit, advance: Advance) -> UnitResult:
+        """Go through one unit, on from its last finished shard."""
+        tables = {"repeats": (schemas.REPEATS, "parquet"), "clusters": (schemas.CLUSTERS, "parquet")}
+        if not self.audit_only:
+            tables["documents"] = (documents_schema(unit), "parquet")
+            if self.export:
+                tables["signatures"] = (signatures_schema(self.signing.signer), "arrow")
+        with UnitOutput(self.output, unit.number, tables, self.shard_bytes) as output:
+            if output.done:
+                advance(unit.bytes)
+                return output.result(resumed=True)
+            advance(share(unit, output.position))
+            position, groups = output.position, read_groups(self.folder, unit.number)
+            for documents in slices(unit.path, skip=position):
+                rows = position + np.arange(documents.num_rows)
+                kept = self._keep(unit, documents, rows, groups)
+                position += documents.num_rows
+                output.write(
+                    {name: kept.tables[name] for name in tables},
+                    position=position,
+                    size=text_size(documents),
+                    tallies=kept.tallies,
+                    statistics=kept.statistics,
+                )
+                advance(share(unit, documents.num_rows))
+            return output.finish()
+
+    def _keep(self, unit: ShardUnit, documents: pa.RecordBatch, rows: I64, groups: Grouped) -> _Kept:
+        a, b = np.searchsorted(groups.places, spans.place(unit.number, rows[[0, -1]] + [0, 1])).tolist()
+        found = Grouped._make(column[a:b] for column in groups)
+        own = spans.row_of(found.places)
+        alike = self._similarities(unit.number, own, found.survivors)
+        ids = locate(found.survivors, functools.partial(span_path, self.folder))[0]
+        stays = found.survivors == found.places
+        gone = own[~stays] - rows[0]
+        is_kept = np.ones(documents.num_rows, np.bool_)
+        is_kept[gone] = False
+        reasons = (spans.unit_of(found.survivors[~stays]) >= self.first_of_index).astype(np.int64)
+        repeats = _repeats(documents, gone, reasons, ids.filter(pa.array(~stays)), alike[~stays])
+        clusters = _clusters(documents, own - rows[0], ids, found.sizes, alike)
+        kept = as_schema(documents.filter(pa.array(is_kept)), documents_schema(unit))
+        tables = {"documents": kept, "repeats": repeats, "clusters": clusters}
+        if self.export:
+            tables["signatures"] = self._signatures(unit.number, documents, rows, is_kept)
+        sizes = np.diff(text_bytes(documents.column("text"))[1])
+        tallies = {
+            reason: {"rows": int((reasons == k).sum()), "bytes": int(sizes[gone[reasons == k]].sum())}
+            for k, reason in enumerate(REASONS)
+            if (reasons == k).any()
+        }
+        statistics = {
+            "documents_in": documents.num_rows,
+            "documents_out": kept.num_rows,
+            "text_bytes_in": int(sizes.sum()),
+            "text_bytes_out": int(sizes[is_kept].sum()),
+            "clusters": int(stays.sum()),
+        }
+        return _Kept(tables, tallies, statistics)
+
+    def _similarities(self, unit: int, rows: I64, survivors: U64) -> near.F32:
+        width = self.signing.signer.permutations
+        items, others = open_items(self.folder, unit), spans.unit_of(survivors)
+        found = np.ones(len(rows), np.float32)
+        for other in np.unique(others).tolist():
+            chosen = np.flatnonzero(others == other)
+            theirs = open_items(self.folder, other).signatures(spans.row_of(survivors[chosen]), width)
+            found[chosen] = similarity(items.signatures(rows[chosen], width), theirs)
+        return found
+
+    def _signatures(self, unit: int, documents: pa.RecordBatch, rows: I64, is_kept: Bools) -> pa.RecordBatch:
+        """SIGNATURES of the documents that stay and have words."""
+        found = open_items(self.folder, unit).signatures(rows, self.signing.signer.permutations)
+        real = is_kept & (found[:, 0] != 0)  # the values of a signature are odd
+        return signature_rows(documents.column("id"), found, real, self.signing.signer)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Kept:
+    """What became of a DOCUMENTS batch."""
+
+    tables: dict[str, pa.RecordBatch]
+    tallies: shards.Tallies
+    statistics: dict[str, Any]
+
+
+def _repeats(
+    documents: pa.RecordBatch, gone: I64, reasons: I64, survivors: pa.StringArray, alike: near.F32
+) -> pa.RecordBatch:
+    """REPEATS rows of the documents that go. Where in an index the survivor's text begins is not known."""
+    rows, sizes = documents.take(pa.array(gone)), np.diff(text_bytes(documents.column("text"))[1])
+    columns = [
+        rows.column("id"),
+        pa.DictionaryArray.from_arrays(pa.array(reasons.astype(np.int16)), pa.array(REASONS)),
+        pa.array(np.zeros(len(gone), np.int64)),
+        pa.array(original_stops(documents, gone, sizes[gone])),
+        rows.column("text"),
+        survivors,
+        pa.array(np.zeros(len(gone), np.int64), mask=reasons == 1),
+        pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(gone), np.int16)), pa.array([METHOD])),
+        pa.array(alike),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schemas.REPEATS)
+
+
+def _clusters(
+    documents: pa.RecordBatch, rows: I64, survivors: pa.StringArray, sizes: I64, alike: near.F32
+) -> pa.RecordBatch:
+    columns = [
+        survivors,
+        documents.column("id").take(pa.array(rows)),
+        pa.array(sizes),
+        pa.array(alike),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schemas.CLUSTERS)
