@@ -45,13 +45,13 @@ class Bands(NamedTuple):
     bands: int
     rows: int
 
-    def recall(self, similarity: float) -> float:
+    def recall(self, similarity: float | npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """The probability that two sets of this similarity meet in a band.
 
-        >>> round(Bands(9, 7).recall(0.8), 2)
-        0.88
+        >>> Bands(9, 7).recall(np.array([0.5, 0.8])).round(2).tolist()
+        [0.07, 0.88]
         """
-        return float(1 - (1 - similarity**self.rows) ** self.bands)
+        return np.asarray(1 - (1 - np.asarray(similarity) ** self.rows) ** self.bands)
 
 
 @functools.cache

@@ -33,12 +33,47 @@ from corpusforge.text import I64, Spans
 _BASE = np.uint64(0xD6E8FEB86659FD93)  # odd: no bits are lost (any odd number with mixed bits would do)
 
 
-class Shingles(NamedTuple):
-    """The shingles of a column of sentences, in the order of the text: what signatures are taken of."""
+class Sets(NamedTuple):
+    """Sets of shingles: set i is ``hashes[starts[i]:stops[i]]``, empty where there is none to sign."""
 
-    hashes: U32  # shingle i begins with word i; those that run over the end of their document are never used
+    hashes: U32
+    starts: I64
+    stops: I64
+
+
+class Shingles(NamedTuple):
+    """The shingles of a column of sentences, in the order of the text."""
+
+    hashes: U32  # shingle i begins with word i; those that run over the end of their document are in no set
     words: Words
     documents: I64  # document i owns sentences documents[i]:documents[i + 1]
+    size: int  # words a shingle
+
+    def span_sets(self, length: int = 3) -> Sets:
+        """The shingles of the span of ``length`` sentences that begins at each sentence.
+
+        There is no span too near the end of a document, and none where all sentences have no words.
+        """
+        offsets = self.words.offsets
+        sentences = len(offsets) - 1
+        behind = np.minimum(np.arange(sentences) + length, sentences)
+        ends = np.repeat(self.documents[1:], np.diff(self.documents))
+        inside = np.arange(sentences) + length <= ends
+        return self._sets(offsets[:-1], np.where(inside, offsets[behind], offsets[:-1]))
+
+    def document_sets(self) -> Sets:
+        """The shingles of each document; there are none where a document has no words."""
+        bounds = self.words.offsets[self.documents]
+        return self._sets(bounds[:-1], bounds[1:])
+
+    def _sets(self, starts: I64, stops: I64) -> Sets:
+        """The shingles of words ``starts[i]:stops[i]``: of few words one more, put behind all others."""
+        short = np.flatnonzero((stops > starts) & (stops - starts < self.size))
+        whole = _whole_hashes(self.words.hashes, starts[short], stops[short])
+        starts, stops = starts.copy(), np.maximum(starts, stops - (self.size - 1))
+        starts[short] = len(self.hashes) + np.arange(len(short))
+        stops[short] = starts[short] + 1
+        return Sets(np.concatenate([self.hashes, whole]) if len(short) else self.hashes, starts, stops)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,38 +88,22 @@ class Signer:
     def shingles(self, sentences: Spans) -> Shingles:
         """Hash words and shingles once, for spans and documents alike."""
         words = hash_words(sentences, fold_numbers=self.fold_numbers)
-        return Shingles(_shingle_hashes(words.hashes, self.shingle_words), words, sentences.offsets)
+        hashes = _shingle_hashes(words.hashes, self.shingle_words)
+        return Shingles(hashes, words, sentences.offsets, self.shingle_words)
 
     def span_signatures(self, shingles: Shingles, length: int = 3) -> tuple[U32, Bools]:
-        """The signature of the span of ``length`` sentences that begins at each sentence, and where there is one.
-
-        There is none too near the end of a document, and where all sentences have no words.
-        """
-        offsets, documents = shingles.words.offsets, shingles.documents
-        sentences = len(offsets) - 1
-        stops = np.minimum(np.arange(sentences) + length, sentences)
-        ends = np.repeat(documents[1:], np.diff(documents))
-        real = (np.arange(sentences) + length <= ends) & (offsets[stops] > offsets[:-1])
-        return self._sign(shingles, offsets[:-1], offsets[stops], real)
+        """The signature of the span that begins at each sentence, and where there is one (`Shingles.span_sets`)."""
+        return self.sign(shingles.span_sets(length))
 
     def document_signatures(self, shingles: Shingles) -> tuple[U32, Bools]:
         """The signature of each document, and which documents have words."""
-        bounds = shingles.words.offsets[shingles.documents]
-        return self._sign(shingles, bounds[:-1], bounds[1:], bounds[1:] > bounds[:-1])
+        return self.sign(shingles.document_sets())
 
-    def _sign(self, shingles: Shingles, starts: I64, stops: I64, real: Bools) -> tuple[U32, Bools]:
-        """Signatures of words ``starts[i]:stops[i]``; rows that are not real are 0."""
-        signatures = np.zeros((len(starts), self.permutations), np.uint32)
-        rows = np.flatnonzero(real)
-        starts, stops = starts[rows], stops[rows] - (self.shingle_words - 1)
-        short = np.flatnonzero(stops <= starts)
-        hashes = shingles.hashes
-        if len(short):
-            whole = _whole_hashes(shingles.words.hashes, starts[short], stops[short] + self.shingle_words - 1)
-            starts[short] = len(hashes) + np.arange(len(short))
-            stops[short] = starts[short] + 1
-            hashes = np.concatenate([hashes, whole])
-        signatures[rows] = range_minima(hashes, self.multipliers(), starts, stops)
+    def sign(self, sets: Sets) -> tuple[U32, Bools]:
+        """The signature of each set, and which sets have any shingles; the rows of the others are 0."""
+        signatures = np.zeros((len(sets.starts), self.permutations), np.uint32)
+        real = sets.stops > sets.starts
+        signatures[real] = range_minima(sets.hashes, self.multipliers(), sets.starts[real], sets.stops[real])
         return signatures, real
 
     def multipliers(self) -> U32:
@@ -107,7 +126,7 @@ def _whole_hashes(words: U64, starts: I64, stops: I64) -> U32:
     """The hash of words ``starts[i]:stops[i]``, of ranges shorter than a shingle."""
     found = np.zeros(len(starts), np.uint64)
     with np.errstate(over="ignore"):
-        for k in range(int((stops - starts).max())):
+        for k in range(int((stops - starts).max(initial=0))):
             inside = starts + k < stops
             found[inside] = found[inside] * _BASE + words[starts[inside] + k]
     return _finish(found)

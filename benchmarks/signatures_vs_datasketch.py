@@ -1,0 +1,204 @@
+"""MinHash signatures of documents: ours against datasketch and rensa, from text in memory, one core each.
+
+    python -m venv PEER && PEER/bin/pip install -r benchmarks/requirements-signatures.txt
+    python benchmarks/signatures_vs_datasketch.py --peer-python PEER/bin/python TEXT.jsonl.gz...
+
+All sign the same documents with as many permutations. Ours begins with the text: it finds sentences, words and lower
+case, hashes shingles of five words and signs; ``ours: spans`` signs every span of three sentences instead of every
+document. The peers' figures are given twice: ``from text`` they are handed lower-case words split at white space,
+joined to shingles in Python, as their examples do; ``shingles ready`` leaves that out: only the library is measured.
+
+Every side also signs pairs of a document and an edited copy. ``error`` is the root mean square difference of its
+estimates from the true Jaccard similarity, in units of what a binomial of so many permutations has (1.00 is perfect).
+
+Every round runs all sides one after the other, each in a process of its own pinned to one core; figures are medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import importlib.metadata
+import json
+import os
+import platform
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+SHINGLE = 5
+PAIRS = 1000
+SIDES = ("ours: documents", "ours: spans", "datasketch", "rensa")
+
+
+def read_texts(paths: list[str], limit: int) -> list[str]:
+    """Texts of JSONL files, plain or .gz, in turn, until there are ``limit`` bytes."""
+    texts, size = [], 0
+    for path in paths:
+        with gzip.open(path) if path.endswith(".gz") else Path(path).open("rb") as file:
+            for line in file:
+                texts.append(json.loads(line)["text"])
+                size += len(texts[-1].encode())
+                if size >= limit:
+                    return texts
+    return texts
+
+
+def edited_pairs(texts: list[str]) -> list[str]:
+    """Documents of 300 words and, behind each, a copy with up to 40 words replaced."""
+    draw = random.Random(1)
+    found: list[str] = []
+    for text in texts:
+        words = "".join(c if c.isalnum() or c == " " else " " for c in text.lower()).split()[:300]
+        if len(words) == 300 and len(found) < 2 * PAIRS:
+            copy = list(words)
+            for _ in range(draw.randint(0, 40)):
+                copy[draw.randrange(300)] = "replaced"
+            found += [" ".join(words), " ".join(copy)]
+    return found
+
+
+def shingles(text: str) -> list[bytes]:
+    """Runs of five words of a text, or all of it."""
+    words = text.lower().split()
+    return [" ".join(words[i : i + SHINGLE]).encode() for i in range(max(1, len(words) - SHINGLE + 1))]
+
+
+def sign_ours(
+    texts: list[str], permutations: int, spans: bool
+) -> tuple[dict[str, Callable[[], Any]], Callable[..., Any]]:
+    """What is timed, and how signatures are read."""
+    import pyarrow as pa
+
+    from corpusforge.dedupe.minhash import Signer
+    from corpusforge.text import sentence_spans
+
+    signer = Signer(permutations, SHINGLE)
+    batches = [pa.array(texts[i : i + 500], pa.string()) for i in range(0, len(texts), 500)]
+    method = signer.span_signatures if spans else signer.document_signatures
+
+    def sign(columns: list[Any]) -> list[Any]:
+        return [method(signer.shingles(sentence_spans(column)))[0] for column in columns]
+
+    def rows(some: list[str]) -> Any:
+        return signer.document_signatures(signer.shingles(sentence_spans(pa.array(some, pa.string()))))[0]
+
+    return {"from text": lambda: sign(batches)}, rows
+
+
+def sign_datasketch(texts: list[str], permutations: int) -> tuple[dict[str, Callable[[], Any]], Callable[..., Any]]:
+    """datasketch: MinHash.generator, which runs update_batch a document."""
+    from datasketch import MinHash
+
+    def sign(sets: Any) -> list[Any]:
+        return [minhash.hashvalues for minhash in MinHash.generator(sets, num_perm=permutations)]
+
+    ready = [shingles(text) for text in texts]
+    runs = {"from text": lambda: sign(map(shingles, texts)), "shingles ready": lambda: sign(ready)}
+    return runs, lambda some: sign(map(shingles, some))
+
+
+def sign_rensa(texts: list[str], permutations: int) -> tuple[dict[str, Callable[[], Any]], Callable[..., Any]]:
+    """rensa: RMinHash digests of all documents in one matrix."""
+    from rensa import RMinHash
+
+    def sign(sets: list[list[bytes]]) -> Any:
+        return RMinHash.digest_matrix_from_token_byte_sets(sets, permutations, 42)
+
+    ready = [shingles(text) for text in texts]
+    runs = {"from text": lambda: sign([shingles(text) for text in texts]), "shingles ready": lambda: sign(ready)}
+    return runs, lambda some: sign([shingles(text) for text in some]).to_rows()
+
+
+def estimate_error(signatures: Any, pairs: list[str]) -> float:
+    """Root mean square error of estimates, over that of a binomial."""
+    squares, expected = 0.0, 0.0
+    for i in range(0, len(pairs), 2):
+        left, right = set(shingles(pairs[i])), set(shingles(pairs[i + 1]))
+        truth = len(left & right) / len(left | right)
+        equal = [int(a) == int(b) for a, b in zip(signatures[i], signatures[i + 1], strict=True)]
+        squares += (sum(equal) / len(equal) - truth) ** 2
+        expected += truth * (1 - truth) / len(equal)
+    return (squares / expected) ** 0.5 if expected else 0.0
+
+
+def be_side(side: str, source: Path, permutations: int) -> None:
+    """What the process of one side does: prints seconds by way, and the error."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    given = json.loads(source.read_text())
+    texts, pairs = given["texts"], given["pairs"]
+    if side.startswith("ours"):
+        runs, rows = sign_ours(texts, permutations, side.endswith("spans"))
+    else:
+        runs, rows = {"datasketch": sign_datasketch, "rensa": sign_rensa}[side](texts, permutations)
+    error = estimate_error(rows(pairs), pairs)  # also warms up
+    seconds = {}
+    for name, run in runs.items():
+        start = time.perf_counter()
+        run()
+        seconds[name] = time.perf_counter() - start
+    names = ("numpy", "pyarrow") if side.startswith("ours") else (side, "numpy")
+    versions = {name: importlib.metadata.version(name) for name in names}
+    print(json.dumps({"seconds": seconds, "error": error, "versions": versions}))
+
+
+def run_side(python: str, side: str, source: Path, permutations: int) -> dict[str, Any]:
+    """Run one side in a process of its own and read its figures."""
+    root = str(Path(__file__).parent.parent)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "RAYON_NUM_THREADS": "1", "PYTHONPATH": root}
+    command = [python, __file__, "--side", side, "--permutations", str(permutations), str(source)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{side} failed:\n{done.stderr[-4000:]}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def main() -> None:
+    """Parse arguments, run all sides in turn, print medians and ratios."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("text", nargs="+", help="JSONL files with a text column, plain or .gz")
+    parser.add_argument("--peer-python", help="Python of the environment that has datasketch and rensa")
+    parser.add_argument("--megabytes", type=float, default=20, help="text to use (default 20)")
+    parser.add_argument("--permutations", type=int, default=64, help="positions of a signature (default 64)")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds, of which the median counts (default 3)")
+    parser.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.side:
+        be_side(given.side, Path(given.text[0]), given.permutations)
+        return
+    texts = read_texts(given.text, int(given.megabytes * 1e6))
+    size = sum(len(text.encode()) for text in texts)
+    print(
+        f"{size / 1e6:.1f} MB, {len(texts)} documents, {given.permutations} permutations, shingles of {SHINGLE} words;"
+    )
+    print(f"{platform.machine()}, {os.cpu_count()} cores, one used; Python {platform.python_version()};", end=" ")
+    print(f"load {os.getloadavg()[0]:.1f}; median of {given.rounds}")
+    with tempfile.TemporaryDirectory(prefix="signatures-benchmark-") as name:
+        source = Path(name) / "texts.json"
+        source.write_text(json.dumps({"texts": texts, "pairs": edited_pairs(texts)}))
+        sides = SIDES if given.peer_python else SIDES[:2]
+        runs: dict[str, list[dict[str, Any]]] = {side: [] for side in sides}
+        for _ in range(given.rounds):
+            for side in sides:
+                python = sys.executable if side.startswith("ours") else given.peer_python
+                runs[side].append(run_side(python, side, source, given.permutations))
+    speeds = {}
+    for side, found in runs.items():
+        for way in found[0]["seconds"]:
+            speeds[side, way] = size / 1e6 / statistics.median(run["seconds"][way] for run in found)
+            versions = " ".join(f"{n} {v}" for n, v in found[0]["versions"].items())
+            print(f"{side:16} {way:15} {speeds[side, way]:8.2f} MB/s  error {found[0]['error']:.2f}  [{versions}]")
+    for (side, way), speed in speeds.items():
+        if not side.startswith("ours"):
+            print(f"ours: documents / {side}, {way}: {speeds['ours: documents', 'from text'] / speed:.1f}")
+
+
+if __name__ == "__main__":
+    main()
