@@ -12,7 +12,7 @@ def show_list() -> None:
     from corpusforge.clean.packs import kind_of, list_packs, load_pack
 
     packs = [load_pack(name) for name in list_packs()]
-    rows = [[pack.name, kind_of(pack), pack.title] for pack in packs]
+    rows = [[pack.name, kind_of(pack), _visible(pack.title)] for pack in packs]
     terminal.show(terminal.table("Rule packs", ["pack", "kind", "claims"], rows, words=True))
 
 
@@ -21,8 +21,8 @@ def show_pack(name: str) -> None:
     from corpusforge.clean.packs import kind_of, load_pack
 
     pack = load_pack(name)
-    rows = [[key, _value(value), pack.sources.get(key, "")] for key, value in pack.values().items()]
-    title = f"{pack.name} (kind {kind_of(pack)}): {pack.title}"
+    rows = [[key, _value(value), _visible(pack.sources.get(key, ""))] for key, value in pack.values().items()]
+    title = _visible(f"{pack.name} (kind {kind_of(pack)}): {pack.title}")
     terminal.show(terminal.table(title, ["rule", "value", "source"], rows, words=True))
 
 
@@ -52,10 +52,19 @@ def _value(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, tuple):
-        return " | ".join(value) or "off"
+        return _visible(" | ".join(value)) or "off"
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:g}" if value and isinstance(value, float) else str(value) if value else "off"
+
+
+def _visible(text: str) -> str:
+    r"""Text without control characters: a pack may list some, and none of them is for the terminal.
+
+    >>> _visible("a\x1b[2J é")
+    'a\\x1b[2J é'
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def fetch(what: str, source: str | None) -> str:
