@@ -56,3 +56,30 @@ def share(step: Step, first: Step) -> float:
     0.25
     """
     return step.documents / first.documents if first.documents else 0.0
+
+
+@dataclass(frozen=True)
+class CleaningStep:
+    """What a step of cleaning left. ``dropped``: share of the documents that came to it; 0 for the first entry."""
+
+    name: str
+    documents: int
+    text_bytes: int
+    dropped: float
+
+
+def steps_of(statistics: Mapping[str, Any]) -> list[CleaningStep]:
+    """The funnel inside the stage clean: what was read, then each pack and test in order; [] where none is told.
+
+    >>> counts = {"documents_in": 4, "text_bytes_in": 40, "steps": {"gopher": {"documents": 1, "text_bytes": 9}}}
+    >>> [(step.name, step.documents, step.dropped) for step in steps_of(counts)]
+    [('documents read', 4, 0.0), ('gopher', 1, 0.75)]
+    """
+    if not statistics.get("steps"):
+        return []
+    found = [CleaningStep("documents read", statistics["documents_in"], statistics["text_bytes_in"], 0.0)]
+    for name, left in statistics["steps"].items():
+        came = found[-1].documents
+        lost = 1 - left["documents"] / came if came else 0.0
+        found.append(CleaningStep(name, left["documents"], left["text_bytes"], lost))
+    return found

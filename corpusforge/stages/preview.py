@@ -84,12 +84,20 @@ def _sample(units: list[Unit], options: ReadOptions, sample: int) -> Iterator[Ra
     for number in range(count):
         share = -(-left // (count - number))  # what poor pieces lack, the next ones give
         for raw in read_unit(Unit(0, (pieces[number * len(pieces) // count],)), options, batch_bytes=READ_BYTES):
-            yield raw
-            left, share = left - raw.records, share - raw.records
+            part = raw if raw.records <= share else _first(raw, share)
+            yield part
+            left, share = left - part.records, share - part.records
             if share <= 0:
                 break
         if left <= 0:
             return
+
+
+def _first(raw: RawBatch, count: int) -> RawBatch:
+    """The first records of a batch that holds more than are wanted: documents before rejects."""
+    documents = raw.documents.slice(0, count)
+    rejects = raw.rejects.slice(0, count - documents.num_rows)
+    return raw._replace(documents=documents, rejects=rejects, records=documents.num_rows + rejects.num_rows)
 
 
 def _collect(examples: dict[str, list[dict[str, Any]]], rows: list[dict[str, Any]]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from corpusforge import terminal
-from corpusforge.report.funnel import funnel
+from corpusforge.report.funnel import funnel, steps_of
 from corpusforge.report.plain import number, seconds, size, visible, words
 from corpusforge.shards import Manifest, Tallies
 
@@ -37,6 +37,8 @@ def show_outcome(outcome: Outcome) -> None:
 
 def _tables(manifest: Manifest) -> list[object]:
     tables: list[object] = []
+    if manifest.statistics.get("steps"):
+        tables.append(steps_table(manifest.statistics))
     if manifest.tallies:
         tables.append(tally_table(manifest.tallies))
     numbers = {k: v for k, v in manifest.statistics.items() if isinstance(v, int | float) and not isinstance(v, bool)}
@@ -67,8 +69,19 @@ def tally_table(tallies: Tallies) -> object:
     return terminal.table("What happened, by reason", ["reason", "rows", "text"], rows)
 
 
+def steps_table(statistics: Mapping[str, Any]) -> object:
+    """The funnel of a cleaning run: what is left behind each step, and how much of what came to it went."""
+    rows = [
+        [step.name, number(step.documents), size(step.text_bytes), f"{step.dropped:.1%}" if at else ""]
+        for at, step in enumerate(steps_of(statistics))
+    ]
+    return terminal.table("Step by step", ["step", "documents left", "text left", "documents dropped here"], rows)
+
+
 def show_preview(preview: Preview) -> None:
-    """A dry run: the tallies, examples, and an alarm where everything or nothing would go."""
+    """A dry run: the funnel, the tallies, examples, and an alarm where everything or nothing would go."""
+    if preview.statistics.get("steps"):
+        terminal.show(steps_table(preview.statistics))
     terminal.show(tally_table(preview.tallies))
     if preview.examples:
         terminal.show(_examples_table(preview))
@@ -93,7 +106,13 @@ def _examples_table(preview: Preview) -> object:
 
 
 def _show_alarms(statistics: Mapping[str, Any]) -> None:
-    for line in alarms(dropped(statistics, "documents"), dropped(statistics, "text_bytes")):
+    lines = alarms(dropped(statistics, "documents"), dropped(statistics, "text_bytes"))
+    lines += [
+        f"alarm: {step.name} drops {step.dropped:.0%} of the documents that come to it"
+        for step in steps_of(statistics)
+        if step.dropped > ALARM_HIGH
+    ]
+    for line in lines:
         terminal.console.print(line, style="bold red")
 
 

@@ -1,0 +1,72 @@
+"""Dry runs of clean: a sample from all over the input, a funnel, examples, alarms; nothing is written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from corpusforge import recipe, sections
+from corpusforge.cli import cli
+from corpusforge.stages import preview
+
+GOOD = "This is a whole sentence of the page number {0}. Here comes another one, which is number {0}. And a third one."
+OFF = ["--language", "", "--badwords", "off", "--sentences", "builtin"]
+
+
+def write_files(folder: Path, texts: dict[str, list[str]]) -> Path:
+    folder.mkdir()
+    for name, lines in texts.items():
+        rows = (json.dumps({"text": line}) + "\n" for line in lines)
+        (folder / name).write_text("".join(rows), "utf-8")
+    return folder
+
+
+def dry_run(source: Path, *more: str) -> Result:
+    output = source.parent / "never"
+    result = CliRunner().invoke(cli, ["clean", str(source), "--output", str(output), "--dry-run", *OFF, *more])
+    assert result.exit_code == 0, result.output
+    assert not output.exists()
+    return result
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Path:
+    texts = {f"part-{k}.jsonl": [f"menu of part {k}", *[GOOD.format(n) for n in range(200)]] for k in range(8)}
+    return write_files(tmp_path / "in", texts)
+
+
+def test_sample_is_spread_over_the_files(many: Path) -> None:
+    flags = {"input.paths": [str(many)], "clean.language": "", "clean.badwords": "off", "clean.sentences": "builtin"}
+    made = recipe.override(sections.Recipe(), flags, where="test")
+    found = preview.clean(made, 16)
+    assert sum(counts["rows"] for reason, counts in found.tallies.items() if reason == "page:no-lines") == 8
+    assert len({row["text"] for row in found.examples["page:no-lines"]}) == preview.EXAMPLES
+
+
+def test_small_sample_of_many_files_reads_few(many: Path) -> None:
+    made = recipe.override(sections.Recipe(), {"input.paths": [str(many)], "clean.language": ""}, where="test")
+    made = recipe.override(made, {"clean.badwords": "off", "clean.sentences": "builtin"}, where="test")
+    assert preview.clean(made, 2).records < preview.clean(made, 1_000_000).records == 8 * 201
+
+
+def test_funnel_and_examples_are_shown(many: Path) -> None:
+    shown = dry_run(many).output
+    assert "Step by step" in shown
+    assert "page:no-lines" in shown
+    assert "menu of part" in shown
+    assert "alarm" not in shown
+
+
+def test_alarm_where_nothing_goes(tmp_path: Path) -> None:
+    source = write_files(tmp_path / "in", {"a.jsonl": [GOOD.format(1)]})
+    assert "alarm: nothing is dropped" in dry_run(source).output
+
+
+def test_alarm_where_nearly_all_goes(tmp_path: Path) -> None:
+    source = write_files(tmp_path / "in", {"a.jsonl": ["menu"] * 19 + [GOOD.format(1)]})
+    shown = " ".join(dry_run(source).output.split())
+    assert "alarm: 95% of documents" in shown
+    assert "alarm: c4-tfds-3.1 drops 95% of the documents" in shown
