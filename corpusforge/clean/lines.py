@@ -150,6 +150,8 @@ def _count_characters(lines: Lines, numbers: I64) -> I64:
 
 def _ending_in(lines: Lines, numbers: I64, marks: tuple[str, ...]) -> I64:
     """Those of some lines that end in one of a few short strings."""
+    if not marks or not len(lines.data):
+        return numbers[:0]
     codes = [mark.encode() for mark in marks]
     last = np.zeros(256, bool)
     last[[code[-1] for code in codes]] = True
