@@ -71,7 +71,8 @@ def load_badwords(setting: str, language: str, rules: Rules, *, required: bool) 
     ``required``: the run is about this language. Raises `errors.ResourceMissing` where nothing was fetched, or where
     a folder lacks a list that exists for a required language.
     """
-    if setting == "off" or (setting == "fetched" and language not in LISTS):
+    named = re.fullmatch("[A-Za-z0-9-]+", language)  # it comes from documents, and becomes the name of a file
+    if setting == "off" or not named or (setting == "fetched" and language not in LISTS):
         return None
     folder = cache_folder("badwords") if setting == "fetched" else Path(setting)
     path = folder / language

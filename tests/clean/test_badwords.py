@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,7 +16,7 @@ from hypothesis import strategies as st
 from oracles.c4_tfds import bad_word
 
 from corpusforge import errors
-from corpusforge.clean.badwords import Badwords, load_badwords
+from corpusforge.clean.badwords import Badwords, BadwordsStep, load_badwords
 from corpusforge.clean.rules import Rules
 
 ENTRIES = ["bad", "ki", "kiss", "two words", "a.b", "$$$", "schlaß", "плохо", "坏", "(x)"]
@@ -41,6 +44,7 @@ def test_lists_are_read_as_c4_reads_them(rules: Rules, tmp_path: Path) -> None:
     assert words and words.entries == ["悪い"] and not words.edges
     assert load_badwords("off", "ja", rules, required=True) is None
     assert load_badwords(str(tmp_path), "xx", rules, required=True) is None
+    assert load_badwords(str(tmp_path / "none"), "../ja", rules, required=False) is None
     assert load_badwords(str(tmp_path), "de", rules, required=False) is None
     with pytest.raises(errors.ResourceMissing, match="rules fetch badwords"):
         load_badwords(str(tmp_path), "de", rules, required=True)
@@ -51,3 +55,28 @@ def test_the_real_english_list(rules: Rules, shared_data: Path) -> None:
     assert words and len(words.entries) == 403
     texts = ["A class on assessment in Essex.", f"It ends in {words.entries[7].upper()}"]
     assert words.find(pa.array(texts)) == [None, words.entries[7]]
+
+
+@pytest.mark.parametrize("fraction", [1.0, 0.999, 0.5, 0.3, 0.0])
+def test_a_share_of_pages_goes_by_url(
+    fraction: float, rules: Rules, documents_of: Callable[..., pa.RecordBatch], tmp_path: Path
+) -> None:
+    (tmp_path / "en").write_text("darn\n")
+    documents = documents_of(["Oh darn it.", "Fine."] * 300, ["en"] * 600)
+    verdict = BadwordsStep(str(tmp_path), "en", dataclasses.replace(rules, badword_fraction=fraction)).apply(documents)
+    above, below = fraction.as_integer_ratio()
+    for number, url in enumerate(documents["url"].to_pylist()):
+        hashed = int(hashlib.md5(url.removeprefix("http://").rstrip("/").encode()).hexdigest(), 16)
+        goes = number % 2 == 0 and hashed % below < above
+        assert bool(verdict.codes[number]) == goes, url
+        assert (number in verdict.details) == goes
+
+
+def test_pages_without_a_url_are_drawn_by_their_id(
+    rules: Rules, documents_of: Callable[..., pa.RecordBatch], tmp_path: Path
+) -> None:
+    (tmp_path / "en").write_text("darn\n")
+    documents = documents_of(["Oh darn it."] * 400, ["en"] * 400)
+    documents = documents.set_column(1, "url", pa.nulls(400, pa.string()))
+    verdict = BadwordsStep(str(tmp_path), "en", dataclasses.replace(rules, badword_fraction=0.5)).apply(documents)
+    assert 140 < verdict.codes.sum() < 260
