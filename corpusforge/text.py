@@ -67,7 +67,7 @@ def line_spans(text: pa.StringArray) -> Spans:
     # "\r\n" is one break; where a document ends between the two, its own end still cuts (from offsets).
     inside = np.minimum(stops, len(data) - 1)
     crlf = (data[stops - 1] == 0x0D) & (data[inside] == 0x0A) & (stops < offsets[-1])
-    cuts = _union(offsets, stops[~crlf])
+    cuts = union(offsets, stops[~crlf])
     starts, stops = _trim(data, cuts)
     return Spans(data, starts, stops, np.searchsorted(cuts, offsets), offsets[:-1])
 
@@ -96,10 +96,10 @@ def byte_slices(data: U8, starts: I64, stops: I64) -> pa.StringArray:
     if not len(starts):
         return pa.array([], pa.string())
     cuts = np.stack([starts, stops], 1).reshape(-1)
-    return _slices(data, cuts).take(pa.array(np.arange(0, len(cuts), 2)))
+    return slices(data, cuts).take(pa.array(np.arange(0, len(cuts), 2)))
 
 
-def _slices(data: U8, cuts: I64) -> pa.StringArray:
+def slices(data: U8, cuts: I64) -> pa.StringArray:
     """A string column of ``data[cuts[i]:cuts[i + 1]]`` that shares ``data``."""
     return pa.StringArray.from_buffers(len(cuts) - 1, pa.py_buffer(cuts.astype(np.int32)), pa.py_buffer(data))
 
@@ -116,10 +116,10 @@ def _break_stops(data: U8, low: int, high: int) -> I64:
     nel = leads[(data[leads] == 0xC2) & (second == 0x85)] + 2
     wide = leads[(data[leads] == 0xE2) & (second == 0x80)]
     wide = wide[(data[wide + 2] | 1) == 0xA9] + 3
-    return _union(stops, nel, wide) if len(nel) or len(wide) else stops
+    return union(stops, nel, wide) if len(nel) or len(wide) else stops
 
 
-def _union(*ascending: I64) -> I64:
+def union(*ascending: I64) -> I64:
     """Distinct values of ascending arrays, ascending. Merges runs; np.unique would hash (NumPy 2.3)."""
     merged = np.sort(np.concatenate(ascending), kind="stable")
     fresh = np.ones(len(merged), bool)
@@ -138,7 +138,7 @@ def sentence_spans(text: pa.StringArray) -> Spans:
     """
     data, offsets = text_bytes(text)
     breaks = _break_stops(data, int(offsets[0]), int(offsets[-1]))
-    cuts = _union(offsets, breaks, sentence_stops(data, offsets))
+    cuts = union(offsets, breaks, sentence_stops(data, offsets))
     starts, stops = _trim(data, cuts)
     kept = starts < stops
     starts, stops = starts[kept], stops[kept]
