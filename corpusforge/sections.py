@@ -139,10 +139,10 @@ class Clean:
     language: str = option("en", "keep documents of this language (ISO 639-1); empty: do not look")
     detector: str = option(
         "langdetect",
-        "langdetect is exact C4; fast is resiliparse, about 100 times faster",
-        check=OneOf("langdetect", "fast"),
+        "langdetect is exact C4; fast is resiliparse; cascade asks langdetect where resiliparse is not clear",
+        check=OneOf("langdetect", "fast", "cascade"),
     )
-    min_language_probability: float = option(0.99, "C4 3.1.0: 0.99 (langdetect only)", check=between(0, 1))
+    min_language_probability: float = option(0.99, "C4 3.1.0: 0.99 (answers of langdetect)", check=between(0, 1))
     sentences: str = option(
         "punkt",
         "who counts sentences: NLTK Punkt (exact C4) or the built-in splitter",

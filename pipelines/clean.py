@@ -27,7 +27,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--text-column", default="text", help="column of JSONL and Parquet that holds the text")
     parser.add_argument("--rules", default="c4-tfds-3.1", help="rule packs by commas: names or TOML files")
     parser.add_argument("--language", default="en", help="keep documents of this language; empty: do not look")
-    parser.add_argument("--detector", default="langdetect", choices=("langdetect", "fast"))
+    parser.add_argument("--detector", default="langdetect", choices=("langdetect", "fast", "cascade"))
     parser.add_argument("--sentences", default="punkt", choices=("punkt", "builtin"))
     parser.add_argument("--badwords", default="fetched", help="'fetched', 'off', or a folder of word lists")
     parser.add_argument("--runner", default="local", help="a Beam runner; its options may follow")
