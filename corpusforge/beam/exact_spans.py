@@ -12,6 +12,7 @@ of rounds; a stage killed anywhere goes on behind its last shard or round.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -29,9 +30,6 @@ from corpusforge.work.dedupe import CutWork, HashWork, blocks, cuts_folder, plan
 PARTITIONS = 64
 """Ranges of the hash sorted one by one: bounds the memory of a sort, and how many workers can share a round."""
 
-SHARD_BYTES = 64 << 20
-
-
 METHOD = "exact-spans"
 
 
@@ -46,17 +44,32 @@ def run_method(
 ) -> list[UnitResult]:
     """Write ``documents/`` and ``repeats/`` for every upstream shard; with ``audit_only`` no documents."""
     scratch = scratch_of(output, METHOD)
-    sizes = [unit.bytes for unit in units]
     hashing = HashWork(scratch, settings.span_sentences, settings.fold_numbers, settings.survivor)
+    floors: dict[str, Any] = {"min_sentences": settings.min_sentences, "min_words": settings.min_words}
+    cutting = CutWork(output, scratch, span_sentences=settings.span_sentences, audit_only=audit_only, **floors)
+    return cut_repeats(engine, settings, units, hashing, cutting, progress, ordered=settings.survivor != "hash")
+
+
+def cut_repeats(
+    engine: Engine,
+    settings: Dedupe,
+    units: Sequence[ShardUnit],
+    hashing: HashWork,
+    cutting: CutWork,
+    progress: Progress,
+    *,
+    ordered: bool,
+) -> list[UnitResult]:
+    """Hash, compare and cut; which spans, say the two works. ``ordered``: survivors have an order before their keys."""
+    scratch, sizes = hashing.folder, [unit.bytes for unit in units]
     hashed = run_map(engine, hashing, units, sizes, label="hash", folder=scratch, progress=progress)
     rounds = 1  # what other runners shuffle is theirs to hold or spill
     if engine.is_local:
         spans = sum(result.statistics.get("spans", 0) for result in hashed)
         rounds = plan_rounds(spans, settings.memory_megabytes << 20, PARTITIONS)
-    cuts = compare(engine, units, scratch, rounds, progress, ordered=settings.survivor != "hash")
-    floors = (settings.min_sentences, settings.min_words)
-    cutting = CutWork(output, scratch, cuts, rounds, settings.span_sentences, *floors, SHARD_BYTES, audit_only)
-    results = run_map(engine, cutting, units, sizes, label="cut", folder=output, progress=progress)
+    cuts = compare(engine, units, scratch, rounds, progress, ordered=ordered)
+    cutting = dataclasses.replace(cutting, cuts=cuts, rounds=rounds)
+    results = run_map(engine, cutting, units, sizes, label="cut", folder=cutting.output, progress=progress)
     places.forget()
     for number in range(rounds):  # first, so that cuts half removed are never taken for whole
         shards.remove(_mark(cuts, number))

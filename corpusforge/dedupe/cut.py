@@ -97,14 +97,14 @@ def cut_documents(
     if not len(cuts.rows):
         return Cut(documents, _no_repeats(), {}, _statistics(documents, documents, sentences, cuts, 0))
     regions = _regions(sentences, is_cut, data)
-    shorter = _without(data, ends, *regions)
+    shorter = without(data, ends, *regions)
     cut_counts = np.bincount(sentences.owners[cuts.rows], minlength=documents.num_rows)
     left = np.diff(sentences.offsets) - cut_counts
     verdicts = _verdicts(shorter, cut_counts > 0, left, min_sentences, min_words)
     position = documents.schema.get_field_index("text")
     changed = documents.set_column(position, documents.schema.field("text"), shorter)
     if keep_pieces:
-        changed = _with_pieces(changed, after_cut(documents, *regions))
+        changed = with_pieces(changed, after_cut(documents, *regions))
     repeats = _repeats(documents, changed, sentences, cuts, verdicts, method)
     stay = changed.filter(pa.array(verdicts == _STAYS))
     sizes = np.diff(text_bytes(shorter)[1])
@@ -121,7 +121,7 @@ def _sentences(spans: pa.RecordBatch, ends: I64) -> _Sentences:
     return _Sentences(starts + inside, stops + inside, offsets, owners)
 
 
-def _without(data: npt.NDArray[np.uint8], offsets: I64, starts: I64, stops: I64) -> pa.StringArray:
+def without(data: npt.NDArray[np.uint8], offsets: I64, starts: I64, stops: I64) -> pa.StringArray:
     """The texts ``data[offsets[i]:offsets[i + 1]]`` without the regions ``starts[j]:stops[j]``."""
     outside = byte_slices(data, np.concatenate([offsets[:1], stops]), np.concatenate([starts, offsets[-1:]]))
     removed = np.concatenate([[0], np.cumsum(stops - starts)])
@@ -212,7 +212,7 @@ def _similarities(cuts: Cuts, first: I64) -> pa.FloatArray:
     return pa.array(np.minimum.reduceat(cuts.similarities, first) if len(first) else cuts.similarities[:0])
 
 
-def _with_pieces(documents: pa.RecordBatch, pieces: pa.ListArray) -> pa.RecordBatch:
+def with_pieces(documents: pa.RecordBatch, pieces: pa.ListArray) -> pa.RecordBatch:
     position = documents.schema.get_field_index(PIECES.name)
     if position < 0:
         return documents.append_column(PIECES, pieces)

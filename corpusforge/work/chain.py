@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from corpusforge import errors, shards
+from corpusforge.shards import Shard
 from corpusforge.units import Advance, ShardUnit, UnitResult
 
 _OF_FIRST = ("documents_in", "text_bytes_in")
@@ -29,10 +30,7 @@ class Chained(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class CarryWork:
-    """Copies what a method's unit wrote besides documents to ``output``, where it is part ``first`` + its number.
-
-    The files are copied as they are, whatever tables they hold.
-    """
+    """Copies what a method wrote beside documents from ``folder`` to ``output``, as parts ``first`` and on."""
 
     folder: str
     output: str
@@ -42,15 +40,16 @@ class CarryWork:
         """Copy one unit; tallies and statistics stay with the chain's own."""
         part = self.first + unit
         for entry in shards.unit_entries(self.folder, unit):
-            stem = f"part-{part:05d}-{entry.shard:05d}"
-            tables = {
-                name: self._copy(name, stem, shard) for name, shard in entry.tables.items() if name != "documents"
-            }
+            tables = {}
+            for name, shard in entry.tables.items():
+                if name != "documents":
+                    tables[name] = self._copied(name, shard, f"part-{part:05d}-{entry.shard:05d}")
             copied = dataclasses.replace(entry, unit=part, tables=tables, tallies={}, statistics={})
-            shards.write_json(shards.join(self.output, f"entries/{stem}.json"), dataclasses.asdict(copied))
+            path = shards.join(self.output, f"entries/part-{part:05d}-{entry.shard:05d}.json")
+            shards.write_json(path, dataclasses.asdict(copied))
         return UnitResult(part, {}, {})
 
-    def _copy(self, table: str, stem: str, shard: shards.Shard) -> shards.Shard:
+    def _copied(self, table: str, shard: Shard, stem: str) -> Shard:
         name = f"{table}/{stem}{Path(shard.name).suffix}"
         with shards.open_binary(shards.join(self.folder, shard.name)) as file:
             shards.write_bytes(shards.join(self.output, name), file.read())
@@ -74,7 +73,7 @@ def units_below(folder: str, units: int) -> list[ShardUnit]:
 def chained(methods: Sequence[str], steps: Sequence[Sequence[UnitResult]], parts: int) -> Chained:
     """The numbers of a chain from the rows of its methods."""
     tallies: shards.Tallies = {}
-    statistics: dict[str, Any] = {}
+    statistics: dict[str, Any] = dict.fromkeys((*_OF_FIRST, *_OF_LAST), 0)  # also where there was no document
     by_method = {}
     for number, (name, rows) in enumerate(zip(methods, steps, strict=True)):
         of_method: dict[str, Any] = {"tallies": {}}

@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from corpusforge import schemas, shards
 from corpusforge.dedupe import spans as span_tables
-from corpusforge.dedupe.cut import Cuts, cut_documents, cut_sentences
+from corpusforge.dedupe.cut import Cut, Cuts, cut_documents, cut_sentences
 from corpusforge.dedupe.spans import SPANS
 from corpusforge.seeds import U64
 from corpusforge.text import I64
@@ -61,12 +61,7 @@ class HashWork:
                 return output.result(resumed=True)
             position = 0
             for documents in slices(unit.path):
-                rows = span_tables.hash_documents(
-                    documents,
-                    span_sentences=self.span_sentences,
-                    fold_numbers=self.fold_numbers,
-                    survivor=self.survivor,
-                )
+                rows = self.hash(documents)
                 hashes, _ = span_tables.column_spans(rows.column("hashes"))
                 size, position = text_size(documents), position + documents.num_rows
                 counts = {
@@ -78,6 +73,11 @@ class HashWork:
                 output.write({"spans": rows}, position=position, size=size, tallies={}, statistics=counts)
                 advance(share(unit, documents.num_rows))
             return output.finish()
+
+    def hash(self, documents: pa.RecordBatch) -> pa.RecordBatch:
+        """SPANS of a batch."""
+        how: dict[str, Any] = {"span_sentences": self.span_sentences, "fold_numbers": self.fold_numbers}
+        return span_tables.hash_documents(documents, survivor=self.survivor, **how)
 
 
 def span_path(folder: str, unit: int) -> str:
@@ -166,7 +166,7 @@ class CutWork:
 
     output: str
     folder: str
-    cuts: str
+    cuts: str = ""
     rounds: int = 1
     span_sentences: int = 3
     min_sentences: int = 3
@@ -174,6 +174,7 @@ class CutWork:
     shard_bytes: int = 64 << 20
     audit_only: bool = False
     method: str = "exact-spans"
+    counted: str = "spans"  # what a hash is of, in the statistics
 
     def __call__(self, unit: ShardUnit, advance: Advance) -> UnitResult:
         """Cut one unit, going on behind its last finished shard."""
@@ -191,19 +192,11 @@ class CutWork:
             for documents in slices(unit.path, skip=position):
                 rows = hashed.slice(position, documents.num_rows)
                 first, last = _sentence_range(hashed, position, documents.num_rows)
-                cut = cut_documents(
-                    documents,
-                    rows,
-                    _cuts_between(cuts, first, last),
-                    min_sentences=self.min_sentences,
-                    min_words=self.min_words,
-                    method=self.method,
-                    keep_pieces=isinstance(unit, ChainUnit),
-                )
+                cut = self.cut(documents, rows, _cuts_between(cuts, first, last), isinstance(unit, ChainUnit))
                 position += documents.num_rows
                 counts = {
-                    "spans": int(np.count_nonzero(span_tables.column_spans(rows.column("hashes"))[0])),
-                    "repeated_spans": int(np.subtract(*np.searchsorted(repeated, [last, first]))),
+                    self.counted: int(np.count_nonzero(span_tables.column_spans(rows.column("hashes"))[0])),
+                    f"repeated_{self.counted}": int(np.subtract(*np.searchsorted(repeated, [last, first]))),
                 }
                 kept = as_schema(cut.documents, documents_schema(unit))
                 written = {"documents": kept, "repeats": cut.repeats}
@@ -216,6 +209,11 @@ class CutWork:
                 )
                 advance(share(unit, documents.num_rows))
             return output.finish()
+
+    def cut(self, documents: pa.RecordBatch, rows: pa.RecordBatch, cuts: Cuts, keep_pieces: bool) -> Cut:
+        """What stays of a batch. ``rows``: its SPANS."""
+        how: dict[str, Any] = {"min_sentences": self.min_sentences, "min_words": self.min_words, "method": self.method}
+        return cut_documents(documents, rows, cuts, keep_pieces=keep_pieces, **how)
 
     def cuts_from(self, unit: int, first: int) -> tuple[Cuts, I64]:
         """The sentences of a unit to cut from row ``first`` on, and the rows of all its losing spans."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -46,10 +47,24 @@ def dedupe_units(
     survivor: str = "hash",
     **cut: Any,
 ) -> tuple[pa.Table, pa.Table, dict[str, Any], dict[str, Any]]:
-    """Documents that stay, REPEATS, tallies and statistics."""
-    folder = str(output / "hashes")
-    hashing = HashWork(folder, span_sentences, fold_numbers, survivor)
-    ordered = survivor != "hash"
+    """Exact spans: documents that stay, REPEATS, tallies and statistics."""
+    hashing = HashWork(str(output / "hashes"), span_sentences, fold_numbers, survivor)
+    cutting = CutWork(str(output), hashing.folder, span_sentences=span_sentences, **cut)
+    return run_works(units, output, hashing, cutting, partitions, rounds, ordered=survivor != "hash")
+
+
+def run_works(
+    units: Sequence[ShardUnit],
+    output: Path,
+    hashing: HashWork,
+    cutting: CutWork,
+    partitions: int,
+    rounds: int,
+    *,
+    ordered: bool,
+) -> tuple[pa.Table, pa.Table, dict[str, Any], dict[str, Any]]:
+    """Documents that stay, REPEATS, tallies and statistics of any hashes and cuts."""
+    folder = hashing.folder
     for unit in units:
         hashing(unit, lambda _: None)
     for round in range(rounds):
@@ -64,7 +79,7 @@ def dedupe_units(
                 by_unit.setdefault(number, []).append(losers)
         for number, packed in by_unit.items():
             write_cuts(cuts_folder(folder, rounds), number, round, packed)
-    work = CutWork(str(output), folder, cuts_folder(folder, rounds), rounds, span_sentences, **cut)
+    work = dataclasses.replace(cutting, cuts=cuts_folder(folder, rounds), rounds=rounds)
     results = [work(unit, lambda _: None) for unit in units]
     tallies: shards.Tallies = {}
     statistics: dict[str, Any] = {}

@@ -1,0 +1,216 @@
+"""Repeated lines, as C4 has them: which lines are equal, and a batch without the lines that go.
+
+Comes in: DOCUMENTS batches; later, for each batch, the lines that lose (`spans.find_losers`, with lines in the place of
+spans). Goes out: SPANS rows of lines; later, documents that stay, REPEATS rows, tallies and statistics.
+
+Definition (tensorflow-datasets 4.9.10, text/c4_utils.py, `remove_duplicate_text`): text is split at line feeds alone,
+and a blank line is a line. Two lines are equal when they are without the white space at their ends and in Python's
+lower case. A line stays in the page with the smallest MD5 of its URL, once. A page with nothing left goes, and one with
+too few sentences in what is left, also where it lost no line. Documents without a URL are ordered by MD5 of their id;
+of documents with one URL, which the original forbids, by document key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import xxhash
+
+from corpusforge.dedupe.cut import Cut, Cuts, with_pieces, without
+from corpusforge.dedupe.normalise import Bools
+from corpusforge.dedupe.pieces import after_cut, original, original_stops
+from corpusforge.dedupe.spans import SPANS, column_spans, span_rows
+from corpusforge.schemas import REPEATS
+from corpusforge.seeds import U64
+from corpusforge.text import I64, byte_slices, text_bytes
+
+METHOD = "lines"
+REASONS = ("line:repeated", "page:no-lines", "page:few-sentences", "page:few-words")
+_STAYS = -1
+
+Enough = Callable[[pa.StringArray], Bools]
+"""Whether each text has the sentences that are asked for."""
+
+
+def hash_lines(documents: pa.RecordBatch, *, survivor: str = "hash") -> pa.RecordBatch:
+    """The lines of a batch as SPANS rows, each line a span of its own."""
+    text = documents.column("text")
+    data, ends = text_bytes(text)
+    starts, stops, offsets = line_bounds(text)
+    inside = np.repeat(ends[:-1], np.diff(offsets))
+    hashes = np.maximum(line_hashes(byte_slices(data, starts, stops)), np.uint64(1))
+    rows = span_rows(documents, offsets, starts - inside, stops - inside, hashes, survivor)
+    if survivor != "hash":
+        return rows
+    return rows.set_column(SPANS.get_field_index("order"), SPANS.field("order"), pa.array(url_order(documents)))
+
+
+def line_bounds(text: pa.StringArray) -> tuple[I64, I64, I64]:
+    """Starts and stops of all lines in the column's buffer; document i owns lines ``offsets[i]:offsets[i + 1]``.
+
+    >>> starts, stops, offsets = line_bounds(pa.array(["a\\n\\nb", "", "c\\n"]))
+    >>> starts.tolist(), stops.tolist(), offsets.tolist()
+    ([0, 2, 3, 4, 4, 6], [1, 2, 4, 4, 5, 6], [0, 3, 4, 6])
+    """
+    data, ends = text_bytes(text)
+    feeds = np.flatnonzero(data[ends[0] : ends[-1]] == ord("\n")) + ends[0]
+    offsets = np.searchsorted(feeds, ends) + np.arange(len(ends))  # one line more than feeds in each document
+    starts, stops = np.empty(offsets[-1], np.int64), np.empty(offsets[-1], np.int64)
+    is_first, is_last = np.zeros(len(starts), np.bool_), np.zeros(len(starts), np.bool_)
+    is_first[offsets[:-1]] = is_last[offsets[1:] - 1] = True
+    starts[is_first], starts[~is_first] = ends[:-1], feeds + 1
+    stops[is_last], stops[~is_last] = ends[1:], feeds
+    return starts, stops, offsets
+
+
+def line_hashes(lines: pa.StringArray) -> U64:
+    """The xxh3-64 of every line, trimmed and in lower case.
+
+    >>> found = line_hashes(pa.array([" Ab É ", "ab é", "ab"]))
+    >>> bool(found[0] == found[1]), bool(found[0] == found[2])
+    (True, False)
+    """
+    trimmed = pc.utf8_trim_whitespace(lines)
+    is_ascii = pc.string_is_ascii(trimmed).to_numpy(zero_copy_only=False)
+    hashes = np.zeros(len(lines), np.uint64)
+    plain, offsets = text_bytes(pc.ascii_lower(trimmed.filter(pa.array(is_ascii))))
+    digest, view, bounds = xxhash.xxh3_64_intdigest, plain.data, offsets.tolist()
+    # Python loops with a reason: one C call a line (0.2 us); and lower case is Python's own where it is more than a
+    # table (final sigma, dotted I), as equal must mean what it meant for C4 (1 us a line that is not ASCII).
+    found = (digest(view[a:b]) for a, b in itertools.pairwise(bounds))
+    hashes[is_ascii] = np.fromiter(found, np.uint64, len(bounds) - 1)
+    wide = trimmed.filter(pa.array(~is_ascii)).to_pylist()
+    hashes[~is_ascii] = np.fromiter((digest(line.lower().encode()) for line in wide), np.uint64, len(wide))
+    return hashes
+
+
+def url_order(documents: pa.RecordBatch) -> I64:
+    """The first 64 bits of the MD5 of each URL, or where there is none of the id, in the order of their hex digits."""
+    names = pc.if_else(pc.greater(pc.fill_null(pc.binary_length(documents.column("url")), 0), 0),
+                       documents.column("url"), documents.column("id"))  # fmt: skip
+    # Python loop with a reason: one C call a document (0.5 us) against kilobytes of text each.
+    digests = b"".join(hashlib.md5(n.encode(), usedforsecurity=False).digest()[:8] for n in names.to_pylist())
+    return (np.frombuffer(digests, ">u8").astype(np.uint64) ^ np.uint64(1 << 63)).view(np.int64)
+
+
+def cut_lines(
+    documents: pa.RecordBatch,
+    lines: pa.RecordBatch,
+    cuts: Cuts,
+    *,
+    enough: Enough | None,
+    min_words: int = 0,
+    keep_pieces: bool = False,
+) -> Cut:
+    """Cut lines out of a batch. ``lines``: its rows of `hash_lines`; ``cuts.rows`` count from its first line.
+
+    ``enough`` None: sentences are not counted. ``min_words``: of documents that lost lines.
+    """
+    data, ends = text_bytes(documents.column("text"))
+    inside, offsets = column_spans(lines.column("starts"))
+    owners = np.repeat(np.arange(documents.num_rows), np.diff(offsets))
+    starts = inside + ends[owners]
+    stops = column_spans(lines.column("stops"))[0] + ends[owners]
+    regions = _regions(cuts.rows, starts, stops, offsets, owners)
+    shorter = without(data, ends, *regions)
+    lost = np.bincount(owners[cuts.rows], minlength=documents.num_rows)
+    verdicts = _verdicts(shorter, lost > 0, enough, min_words)
+    position = documents.schema.get_field_index("text")
+    changed = documents.set_column(position, documents.schema.field("text"), shorter)
+    if keep_pieces:
+        changed = with_pieces(changed, after_cut(documents, *regions))
+    repeats = _repeats(documents, changed, cuts, starts, stops, owners, verdicts)
+    stay = changed.filter(pa.array(verdicts == _STAYS))
+    sizes = np.diff(text_bytes(shorter)[1])
+    tallies = _tallies(repeats, len(cuts.rows), int(ends[-1] - ends[0] - sizes.sum()), verdicts, sizes)
+    statistics = {
+        "documents_in": documents.num_rows,
+        "documents_out": stay.num_rows,
+        "documents_changed": int((lost > 0).sum()),
+        "text_bytes_in": int(ends[-1] - ends[0]),
+        "text_bytes_out": int(np.diff(text_bytes(stay.column("text"))[1]).sum()),
+    }
+    return Cut(stay, repeats, tallies, statistics)
+
+
+def _regions(rows: I64, starts: I64, stops: I64, offsets: I64, owners: I64) -> tuple[I64, I64]:
+    """Byte regions to leave out, one for each run of cut lines, with the line feed that goes with it."""
+    if not len(rows):
+        return rows, rows
+    breaks = (np.diff(rows) != 1) | (np.diff(owners[rows]) != 0)
+    first, last = rows[np.r_[True, breaks]], rows[np.r_[breaks, True]]
+    owner = owners[first]
+    has_before, has_behind = first > offsets[owner], last + 1 < offsets[owner + 1]
+    return starts[first] - has_before, stops[last] + (~has_before & has_behind)
+
+
+def _verdicts(text: pa.StringArray, changed: Bools, enough: Enough | None, min_words: int) -> I64:
+    """`_STAYS` or the number of the reason in `REASONS` for each document, which are judged in that order."""
+    verdicts = np.full(len(text), _STAYS)
+    if min_words:
+        words = pc.list_value_length(pc.utf8_split_whitespace(pc.utf8_trim_whitespace(text.filter(pa.array(changed)))))
+        few = np.flatnonzero(changed)[words.to_numpy(zero_copy_only=False) < min_words]
+        verdicts[few] = 3
+    if enough is not None:
+        verdicts[~enough(text)] = 2
+    verdicts[np.diff(text_bytes(text)[1]) == 0] = 1
+    return verdicts
+
+
+def _repeats(
+    documents: pa.RecordBatch,
+    changed: pa.RecordBatch,
+    cuts: Cuts,
+    starts: I64,
+    stops: I64,
+    owners: I64,
+    verdicts: I64,
+) -> pa.RecordBatch:
+    """REPEATS rows: lines that were cut, those that follow each other as their copies do together; then pages.
+
+    Lines of nothing but white space have no row of their own: nobody misses them, and there are as many as paragraphs.
+    """
+    data, ends = text_bytes(documents.column("text"))
+    breaks = (np.diff(cuts.rows) != 1) | (np.diff(owners[cuts.rows]) != 0)
+    breaks |= cuts.places[1:] != cuts.places[:-1] + np.uint64(1)
+    breaks |= pc.not_equal(cuts.documents[1:], cuts.documents[:-1]).to_numpy(zero_copy_only=False)
+    edges = np.r_[True, breaks, True][: len(cuts.rows) + 1] if len(cuts.rows) else np.zeros(1, np.bool_)
+    first, last = np.flatnonzero(edges[:-1]), np.flatnonzero(edges[1:])
+    texts = byte_slices(data, starts[cuts.rows[first]], stops[cuts.rows[last]])
+    told = pc.greater(pc.binary_length(pc.utf8_trim_whitespace(texts)), 0).to_numpy(zero_copy_only=False)
+    first, last, texts = first[told], last[told], texts.filter(pa.array(told))
+    pages = np.flatnonzero(verdicts != _STAYS)
+    rows = np.r_[owners[cuts.rows[first]], pages]
+    inside, nothing = ends[owners[cuts.rows[first]]], pa.nulls(len(pages))
+    begin = np.r_[starts[cuts.rows[first]] - inside, np.zeros(len(pages), np.int64)]
+    end = np.r_[stops[cuts.rows[last]] - inside, np.diff(ends)[pages]]
+    begin[: len(first)] = original(documents, rows[: len(first)], begin[: len(first)])
+    reasons = np.r_[np.zeros(len(first), np.int64), verdicts[pages]].astype(np.int16)
+    columns: list[Any] = [
+        documents.column("id").take(pa.array(rows)),
+        pa.DictionaryArray.from_arrays(pa.array(reasons), pa.array(REASONS)),
+        pa.array(begin),
+        pa.array(original_stops(documents, rows, end)),
+        pa.concat_arrays([texts, changed.column("text").take(pa.array(pages))]),
+        pa.concat_arrays([cuts.documents.take(pa.array(first)), nothing.cast(pa.string())]),
+        pa.concat_arrays([pa.array(cuts.starts[first]), nothing.cast(pa.int64())]),
+        pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(rows), np.int16)), pa.array([METHOD])),
+        pa.nulls(len(rows), pa.float32()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=REPEATS).take(pa.array(np.argsort(rows, kind="stable")))
+
+
+def _tallies(repeats: pa.RecordBatch, cut: int, lost: int, verdicts: I64, sizes: I64) -> dict[str, dict[str, int]]:
+    """Lines that went count with their line feeds: input = output + all tallies, in bytes."""
+    tallies = {REASONS[0]: {"rows": cut, "bytes": lost}} if cut else {}
+    for number in range(1, len(REASONS)):
+        dropped = verdicts == number
+        if dropped.any():
+            tallies[REASONS[number]] = {"rows": int(dropped.sum()), "bytes": int(sizes[dropped].sum())}
+    return tallies
