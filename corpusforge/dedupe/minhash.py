@@ -40,6 +40,13 @@ class Sets(NamedTuple):
     starts: I64
     stops: I64
 
+    def fingerprints(self) -> U64:
+        """One hash a set, equal where the same shingles were counted as often, never 0; 0 where there is no set."""
+        sums = np.zeros(len(self.hashes) + 1, np.uint64)
+        np.cumsum(seeds.mix(self.hashes.astype(np.uint64)), out=sums[1:])
+        found = seeds.mix(sums[self.stops] - sums[self.starts])
+        return np.where(self.stops > self.starts, np.maximum(found, np.uint64(1)), np.uint64(0))
+
 
 class Shingles(NamedTuple):
     """The shingles of a column of sentences, in the order of the text."""

@@ -22,6 +22,7 @@ import pyarrow as pa
 import xxhash
 
 from corpusforge.dedupe.lsh import bucket_pairs
+from corpusforge.dedupe.minhash import Sets
 from corpusforge.dedupe.minima import U32
 from corpusforge.dedupe.normalise import Bools
 from corpusforge.dedupe.packed import by_unit, unpack
@@ -35,10 +36,17 @@ SIGNED = pa.schema(
     [
         # Of every sentence row of the document, in the rows of SPANS, one after the other; 0 where no item begins.
         pa.field("bands", pa.list_(pa.uint64()), nullable=False),
+        # Of documents, for an index. Empty for spans.
         pa.field("signatures", pa.list_(pa.uint32()), nullable=False),
+        # Hashes of shingles, in the order of the text. Empty where only the signature is known (of an index).
+        pa.field("shingles", pa.list_(pa.uint32()), nullable=False),
+        # Of every item: its shingles, counted through all documents of the batch.
+        pa.field("starts", pa.list_(pa.uint32()), nullable=False),
+        pa.field("stops", pa.list_(pa.uint32()), nullable=False),
     ]
 )
-"""One row a document, beside its row of SPANS: band hashes and signatures of its items."""
+"""One row a document, beside its row of SPANS: band hashes, signatures and shingles of its items. The shingles of a
+batch belong together; which document's row they are in says nothing."""
 
 PAIR_BYTES = 16
 """Bytes of a packed pair: places of the later and of the earlier item, one column behind the other."""
@@ -61,20 +69,25 @@ def signature_hashes(signatures: U32, real: Bools) -> U64:
     Python loop with a reason: one C call an item (about 0.3 us), which takes a hundred times as long to sign.
     """
     width = signatures.shape[1] * 4
-    view, digest = memoryview(np.ascontiguousarray(signatures, "<u4").view(np.uint8).data), xxhash.xxh3_64_intdigest
-    view = view.cast("B")
+    view, digest = np.ascontiguousarray(signatures, "<u4").view(np.uint8).reshape(-1).data, xxhash.xxh3_64_intdigest
     found = np.zeros(len(signatures), np.uint64)
     rows = np.flatnonzero(real)
     found[rows] = np.fromiter((digest(view[r * width : (r + 1) * width]) for r in rows.tolist()), np.uint64, len(rows))
     return np.where(real, np.maximum(found, np.uint64(1)), np.uint64(0))
 
 
-def signed_rows(offsets: I64, bands: U64, signatures: U32) -> pa.RecordBatch:
-    """SIGNED rows; document i owns items ``offsets[i]:offsets[i + 1]`` of the two matrices."""
-    lists = [
-        pa.ListArray.from_arrays(pa.array((offsets * rows.shape[1]).astype(np.int32)), pa.array(rows.ravel()))
-        for rows in (bands, signatures)
-    ]
+def signed_rows(offsets: I64, bands: U64, signatures: U32 | None = None, sets: Sets | None = None) -> pa.RecordBatch:
+    """SIGNED rows; document i owns items ``offsets[i]:offsets[i + 1]`` of the matrices and sets."""
+    nothing = np.zeros(0, np.uint32)
+    if sets is None:
+        sets = Sets(nothing, *np.zeros((2, len(bands)), np.int64))
+    columns: list[tuple[npt.NDArray[Any], I64]] = [(bands.ravel(), offsets * bands.shape[1])]
+    columns.append(
+        (nothing, offsets * 0) if signatures is None else (signatures.ravel(), offsets * signatures.shape[1])
+    )
+    last = np.where(np.arange(len(offsets)) > 0, len(sets.hashes), 0)  # all in the first row
+    columns += [(sets.hashes, last), (sets.starts.astype(np.uint32), offsets), (sets.stops.astype(np.uint32), offsets)]
+    lists = [pa.ListArray.from_arrays(pa.array(cuts.astype(np.int32)), pa.array(values)) for values, cuts in columns]
     return pa.RecordBatch.from_arrays(lists, schema=SIGNED)
 
 

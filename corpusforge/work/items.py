@@ -1,8 +1,8 @@
 """The signed items of a unit, as views of mapped files.
 
 Comes in: the folder that `near.SignWork` wrote to, a unit, rows of it. Goes out: what is known of these items: their
-signature, document, key. The one decision: files are mapped and only the rows asked for are touched; a process keeps so
-many units mapped. (URLs cannot be mapped: there the whole unit is read.)
+shingles, signature, document, key. The one decision: files are mapped and only the rows asked for are touched; so many
+units stay mapped in a process. (URLs cannot be mapped: there the whole unit is read.)
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from corpusforge import errors, shards
+from corpusforge.dedupe.minhash import Sets
 from corpusforge.dedupe.near import item_matrix
 from corpusforge.dedupe.spans import column_spans
 from corpusforge.seeds import U64
@@ -44,6 +45,11 @@ class Part(NamedTuple):
         """Signatures of all items."""
         return item_matrix(self.signed.column("signatures"), width)
 
+    def sets(self) -> Sets:
+        """Shingles of all items."""
+        shingles, starts, stops = (column_spans(self.signed.column(c))[0] for c in ("shingles", "starts", "stops"))
+        return Sets(shingles, starts, stops)
+
     def documents(self, rows: I64) -> I64:
         """The document of each item, counted in this part."""
         return np.searchsorted(self.offsets, rows, "right") - 1
@@ -66,6 +72,27 @@ class UnitItems(NamedTuple):
         for part, chosen in self._by_part(rows):
             found[chosen] = part.signatures(width)[rows[chosen] - part.first]
         return found
+
+    def sizes(self, rows: I64) -> I64:
+        """How many shingles each has, equal ones counted as often as they are; 0: they are not known."""
+        found = np.zeros(len(rows), np.int64)
+        for part, chosen in self._by_part(rows):
+            sets, at = part.sets(), rows[chosen] - part.first
+            found[chosen] = sets.stops[at].astype(np.int64) - sets.starts[at]
+        return found
+
+    def sets(self, rows: I64) -> Sets:
+        """Their shingles, copied."""
+        sizes = self.sizes(rows)
+        stops = np.cumsum(sizes)
+        hashes = np.zeros(int(stops[-1]) if len(stops) else 0, np.uint32)
+        for part, chosen in self._by_part(rows):
+            sets, size = part.sets(), sizes[chosen]
+            first = np.repeat(sets.starts[rows[chosen] - part.first].astype(np.int64), size)
+            target = np.repeat(stops[chosen] - size, size)
+            along = np.arange(len(first)) - np.repeat(np.cumsum(size) - size, size)
+            hashes[target + along] = sets.hashes[first + along]
+        return Sets(hashes, stops - sizes, stops)
 
     def documents(self, rows: I64) -> I64:
         """The number of the document of each, from the first of the unit."""

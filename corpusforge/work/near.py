@@ -1,17 +1,17 @@
 """Near repeats, unit by unit: sign a document shard, block its band hashes, compare what shares a band.
 
 Comes in: document shards (a unit is one shard). Goes out, in a folder of their own: ``spans/`` and ``signed/`` (where
-items stand, and their signatures), ``pairs-N/`` (what is worth comparing, from all units together), ``compared/`` (the
-pairs that are similar enough). An *item* is a span of sentences, or a whole document, which is then a span of one row
-that covers its text.
+items stand, their bands and shingles), ``pairs-N/`` (what is worth comparing, from all units together), ``compared/``
+(the pairs that are similar enough). An *item* is a span of sentences, or a whole document, which is then a span of one
+row that covers its text.
 
     SignWork(unit)                 document shard -> spans/, signed/
     spans.find_losers              items of equal signatures, as exact repeats (`work.dedupe.blocks`, cuts-N/)
     band_blocks(unit, ...)         all others -> (partition, block of band hashes) for the shuffle
     near.candidate_pairs(blocks)   -> (unit, pairs) -> write_pairs
-    CompareWork(unit)              signatures of both sides of every pair -> compared/
+    CompareWork(unit)              shingles of both sides of every pair -> compared/
 
-Decision: signatures are stored, and looked up in mapped files by the unit that has the later item; they never travel.
+Decision: shingles are stored, and looked up in mapped files by the unit that has the later item; they never travel.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from corpusforge import shards
 from corpusforge.dedupe import near, spans
-from corpusforge.dedupe.lsh import NEIGHBOURS, Bands, band_hashes, similarity
+from corpusforge.dedupe.lsh import NEIGHBOURS, Bands, band_hashes
 from corpusforge.dedupe.minhash import Signer
 from corpusforge.dedupe.near import SIGNED, Pairs
 from corpusforge.dedupe.normalise import Bools
@@ -34,6 +34,7 @@ from corpusforge.dedupe.spans import SPANS
 from corpusforge.seeds import U64
 from corpusforge.text import I64, sentence_spans, text_bytes
 from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
+from corpusforge.work.alike import alike
 from corpusforge.work.dedupe import cuts_folder, read_cuts
 from corpusforge.work.items import UnitItems, open_items
 from corpusforge.work.slices import share, slices
@@ -42,7 +43,7 @@ COMPARED = pa.schema(
     [
         pa.field("later", pa.uint64(), nullable=False),  # places of items
         pa.field("earlier", pa.uint64(), nullable=False),
-        pa.field("similarity", pa.float32(), nullable=False),  # share of equal values of their signatures
+        pa.field("similarity", pa.float32(), nullable=False),  # `alike.alike`
     ]
 )
 """Pairs of items at least as similar as was asked for, ascending by the later one."""
@@ -50,7 +51,7 @@ COMPARED = pa.schema(
 PAIRS = pa.schema([pa.field("later", pa.uint64(), nullable=False), pa.field("earlier", pa.uint64(), nullable=False)])
 
 COMPARED_AT_ONCE = 1 << 16
-"""Pairs whose signatures are in memory at once: 32 MB at 64 permutations."""
+"""Pairs compared in one call."""
 
 _SHUFFLE_FACTOR = 3.5
 """As for exact spans (`work.dedupe`): what Beam's local runner holds of what it shuffles."""
@@ -107,17 +108,18 @@ def sign_documents(documents: pa.RecordBatch, signing: Signing) -> tuple[pa.Reco
     found = sentence_spans(documents.column("text"))
     shingles = signing.signer.shingles(found)
     if signing.span_sentences:
-        signatures, real = signing.signer.span_signatures(shingles, signing.span_sentences)
+        sets = shingles.span_sets(signing.span_sentences)
         inside = np.repeat(found.bases[: documents.num_rows], np.diff(found.offsets))
         offsets, starts, stops = found.offsets, found.starts - inside, found.stops - inside
     else:
-        signatures, real = signing.signer.document_signatures(shingles)
+        sets = shingles.document_sets()
         offsets, starts = np.arange(documents.num_rows + 1), np.zeros(documents.num_rows, np.int64)
         stops = np.diff(text_bytes(documents.column("text"))[1])
-    hashes = near.signature_hashes(signatures, real)
+    signatures, real = signing.signer.sign(sets)
+    hashes = sets.fingerprints() if signing.span_sentences else near.signature_hashes(signatures, real)
     rows = spans.span_rows(documents, offsets, starts, stops, hashes, signing.survivor)
     bands = np.where(real[:, None], band_hashes(signatures, signing.bands), np.uint64(0))
-    return rows, near.signed_rows(offsets, bands, signatures)
+    return rows, near.signed_rows(offsets, bands, None if signing.span_sentences else signatures, sets)
 
 
 def lost(folder: str, unit: int, rounds: int, signing: Signing) -> tuple[U64, U64]:
@@ -248,10 +250,10 @@ class CompareWork:
         for chosen in _runs(earlier):
             others = open_items(self.folder, int(spans.unit_of(earlier[chosen[:1]])[0]))
             own, other = spans.row_of(later[chosen]), spans.row_of(earlier[chosen])
-            alike = similarity(items.signatures(own, width), others.signatures(other, width))
-            kept = np.flatnonzero(alike >= np.float32(self.threshold))
+            similarities = alike(items, own, others, other, width)
+            kept = np.flatnonzero(similarities >= np.float32(self.threshold))
             at = chosen[kept]
-            found.append(Pairs(later[at], earlier[at], *others.order(other[kept]), alike[kept]))
+            found.append(Pairs(later[at], earlier[at], *others.order(other[kept]), similarities[kept]))
         pairs = Pairs._make(np.concatenate(column) for column in zip(*found, strict=True))
         return near.best_pairs(pairs) if self.best else pairs
 
@@ -272,7 +274,7 @@ def read_compared(folder: str, unit: int) -> tuple[U64, U64, near.F32]:
 def _runs(earlier: U64) -> list[I64]:
     """Rows by the unit of the place, in runs of one unit and of at most `COMPARED_AT_ONCE`."""
     order = np.argsort(spans.unit_of(earlier), kind="stable")
-    bounds = np.flatnonzero(np.r_[True, np.diff(spans.unit_of(earlier[order])) != 0, True])
+    bounds = np.r_[0, np.flatnonzero(np.diff(spans.unit_of(earlier[order]))) + 1, len(order)]
     return [
         order[first : min(first + COMPARED_AT_ONCE, b)]
         for a, b in itertools.pairwise(bounds.tolist())

@@ -30,13 +30,14 @@ import pyarrow as pa
 from corpusforge import errors, schemas, shards
 from corpusforge.dedupe import near, spans
 from corpusforge.dedupe.groups import Grouped, group, places_of
-from corpusforge.dedupe.lsh import band_hashes, similarity
+from corpusforge.dedupe.lsh import band_hashes
 from corpusforge.dedupe.normalise import Bools
 from corpusforge.dedupe.pieces import original_stops
 from corpusforge.dedupe.signature_files import check_signer, signature_matrix, signature_rows, signatures_schema
 from corpusforge.seeds import U64, document_keys
 from corpusforge.text import I64, text_bytes
 from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
+from corpusforge.work.alike import alike
 from corpusforge.work.dedupe import span_path
 from corpusforge.work.items import open_items
 from corpusforge.work.near import Signing, read_compared
@@ -229,8 +230,9 @@ class KeepWork:
         found = np.ones(len(rows), np.float32)
         for other in np.unique(others).tolist():
             chosen = np.flatnonzero(others == other)
-            theirs = open_items(self.folder, other).signatures(spans.row_of(survivors[chosen]), width)
-            found[chosen] = similarity(items.signatures(rows[chosen], width), theirs)
+            found[chosen] = alike(
+                items, rows[chosen], open_items(self.folder, other), spans.row_of(survivors[chosen]), width
+            )
         return found
 
     def _signatures(self, unit: int, documents: pa.RecordBatch, rows: I64, is_kept: Bools) -> pa.RecordBatch:

@@ -143,6 +143,24 @@ def test_estimates_stay_within_binomial_bounds(size: int, similarity: float) -> 
     assert 0.85 < estimates.std() / deviation < 1.15 if truth < 1 else estimates.std() == 0
 
 
+@given(DOCUMENTS, st.integers(1, 4), st.integers(1, 4))
+@settings(max_examples=200, deadline=None)
+def test_fingerprints_are_equal_exactly_where_shingles_are(
+    documents: list[list[str]], length: int, shingle: int
+) -> None:
+    found = Signer(8, shingle).shingles(columns(documents)).span_sets(length).fingerprints().tolist()
+    spans = [(d[i : i + length], len(d) - i) for d in documents for i in range(len(d))]
+    named: dict[tuple[tuple[str, ...], ...], int] = {}
+    for fingerprint, (span, left) in zip(found, spans, strict=True):
+        words = [word for sentence in span for word in oracle.split_words(sentence)]
+        size = min(shingle, len(words))
+        assert (fingerprint == 0) == (not words or left < length)
+        if fingerprint:
+            key = tuple(sorted(tuple(words[i : i + size]) for i in range(len(words) - size + 1)))
+            assert named.setdefault(key, fingerprint) == fingerprint
+    assert len(set(named.values())) == len(named)
+
+
 def test_the_seed_changes_the_permutations() -> None:
     assert (Signer(seed=1).multipliers() != Signer(seed=2).multipliers()).any()
     assert len(set(Signer(256).multipliers().tolist())) == 256
