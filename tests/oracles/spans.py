@@ -70,17 +70,34 @@ def dedupe(
                 losers[name].append((i, *first[key]))
             else:
                 first[key] = (name, i)
+    floors = (min_sentences, min_words)
+    return cut_all({name: documents[name] for name in order}, losers, length, floors)
+
+
+def cut_all(
+    documents: dict[str, str],
+    losers: dict[str, list[tuple[int, str, int]]],
+    length: int,
+    floors: tuple[int, int] = (3, 0),
+    reason: str = "span:repeated",
+) -> Outcome:
+    """Cut these spans, each given by its first sentence and the document and sentence where its copy begins.
+
+    ``floors``: sentences and words that a document that lost text must have left.
+    """
+    raw = {name: document.encode() for name, document in documents.items()}
+    spans = {name: sentences_of(document) for name, document in documents.items()}
     kept, repeats = {}, []
-    for name in order:
+    for name in documents:
         rest, rows = _cut(name, raw[name], spans[name], losers[name], length, spans)
-        repeats += rows
+        repeats += [(row[0], reason, *row[2:]) for row in rows]
         if not losers[name]:
             kept[name] = documents[name]
             continue
         left = len(spans[name]) - len({i + k for i, _, _ in losers[name] for k in range(length)})
-        if left < max(1, min_sentences):
+        if left < max(1, floors[0]):
             repeats.append((name, "page:few-sentences", 0, len(raw[name]), rest, None, None))
-        elif len(rest.split()) < min_words:
+        elif len(rest.split()) < floors[1]:
             repeats.append((name, "page:few-words", 0, len(raw[name]), rest, None, None))
         else:
             kept[name] = rest
