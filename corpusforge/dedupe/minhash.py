@@ -75,9 +75,10 @@ class Shingles(NamedTuple):
 
     def _sets(self, starts: I64, stops: I64) -> Sets:
         """The shingles of words ``starts[i]:stops[i]``: of few words one more, put behind all others."""
-        short = np.flatnonzero((stops > starts) & (stops - starts < self.size))
+        real = stops > starts
+        short = np.flatnonzero(real & (stops - starts < self.size))
         whole = _whole_hashes(self.words.hashes, starts[short], stops[short])
-        starts, stops = starts.copy(), np.maximum(starts, stops - (self.size - 1))
+        starts, stops = np.where(real, starts, 0), np.where(real, stops - (self.size - 1), 0)
         starts[short] = len(self.hashes) + np.arange(len(short))
         stops[short] = starts[short] + 1
         return Sets(np.concatenate([self.hashes, whole]) if len(short) else self.hashes, starts, stops)
