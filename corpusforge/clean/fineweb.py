@@ -19,7 +19,7 @@ from corpusforge.clean.limits import Findings, shares
 from corpusforge.clean.pack import Pack
 from corpusforge.clean.pieces import Pieces, ending_with, repeats, split_at_each, sums
 from corpusforge.clean.step import Verdict
-from corpusforge.clean.words import Words, count_characters, find_words
+from corpusforge.clean.words import Words, count_characters
 
 REASONS = (
     "kept",
@@ -69,19 +69,19 @@ class FinewebStep:
 
     def apply(self, documents: pa.RecordBatch) -> Verdict:
         """Which pages stay."""
-        texts = documents["text"]
-        words = find_words(texts)
-        found = Findings(REASONS, len(texts))
-        _judge(texts, words, self.rules, found)
-        return Verdict(REASONS, found.codes, texts, found.details)
+        found = Findings(REASONS, documents["text"])
+        _judge(found, self.rules)
+        return Verdict(REASONS, found.codes, documents["text"], found.details)
 
 
-def _judge(texts: pa.StringArray, words: Words, rules: FinewebRules, found: Findings) -> None:
+def _judge(found: Findings, rules: FinewebRules) -> None:
+    found.drop("page:no-lines", found.words.counts == 0)
+    found.narrow()
+    texts, words = found.texts, found.words
     every = split_at_each(texts)
     breaks = np.diff(every.offsets) - 1
     lines = every.choose(_holding_words(every, words))
     count = np.diff(lines.offsets)
-    found.drop("page:no-lines", count == 0)
     ended = ending_with(lines.data, lines.starts, lines.stops, rules.end_characters)
     share = shares(sums(ended, lines.offsets), count)
     found.at_least("page:few-line-ends", "lines with an end mark", share, rules.min_ended_lines)

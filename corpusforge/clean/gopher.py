@@ -21,7 +21,7 @@ from corpusforge.clean.gopher_rules import GopherRules
 from corpusforge.clean.limits import Findings, shares
 from corpusforge.clean.pieces import beginning_with, ending_with, sums
 from corpusforge.clean.step import Verdict
-from corpusforge.clean.words import Bools, Words, find_words
+from corpusforge.clean.words import Bools, Words
 from corpusforge.text import I64, line_spans, text_bytes
 
 REASONS = (
@@ -61,36 +61,44 @@ class GopherStep:
 
     def apply(self, documents: pa.RecordBatch) -> Verdict:
         """Which pages stay."""
-        texts = documents["text"]
-        words = find_words(texts)
-        found = Findings(REASONS, len(texts))
-        judge_quality(texts, words, self.rules, found)
-        gopher_repetition.judge_repetition(texts, words, self.rules, found)
-        return Verdict(REASONS, found.codes, texts, found.details)
+        found = Findings(REASONS, documents["text"])
+        judge_quality(found, self.rules)
+        found.narrow()
+        gopher_repetition.judge_repetition(found, self.rules)
+        return Verdict(REASONS, found.codes, documents["text"], found.details)
 
 
-def judge_quality(texts: pa.StringArray, words: Words, rules: GopherRules, found: Findings) -> None:
+def judge_quality(found: Findings, rules: GopherRules) -> None:
     """The rules of quality, in the order of the paper."""
+    words = found.words
     counted = _counted(words, rules)
-    numbers = sums(counted, words.offsets)
-    means = shares(sums(np.where(counted, words.characters, 0), words.offsets), numbers)
+    numbers = words.counts if counted is None else sums(counted, words.offsets)
+    lengths = words.characters if counted is None else np.where(counted, words.characters, 0)
+    means = shares(sums(lengths, words.offsets), numbers)
     found.at_least("page:few-words", "words", numbers, rules.min_words)
     found.at_most("page:many-words", "words", numbers, rules.max_words)
     found.at_least("page:short-words", "mean word length", means, rules.min_mean_word_characters)
     found.at_most("page:long-words", "mean word length", means, rules.max_mean_word_characters)
-    for reason, symbols in (("page:hash-marks", rules.hash_marks), ("page:ellipses", rules.ellipses)):
-        rate = shares(_occurrences(texts, symbols), words.counts)
-        label = reason.removeprefix("page:").replace("-", " ") + " a word"
-        found.at_most(reason, label, rate, rules.max_symbols_a_word)
-    _judge_lines(texts, rules, found)
+    found.narrow()
+    _judge_symbols(found, rules)
+    _judge_lines(found, rules)
+    found.narrow()
+    words = found.words
     alphabetic = sums(_of_vocabulary(words, _alphabetic(words.vocabulary)), words.offsets)
     share = shares(alphabetic, words.counts)
     found.at_least("page:few-alphabetic-words", "words with a letter", share, rules.min_alphabetic_words)
     found.at_least("page:few-stop-words", "stop words", _stop_words(words, rules), rules.min_stop_words)
 
 
-def _judge_lines(texts: pa.StringArray, rules: GopherRules, found: Findings) -> None:
-    lines = line_spans(texts)
+def _judge_symbols(found: Findings, rules: GopherRules) -> None:
+    for reason, symbols in (("page:hash-marks", rules.hash_marks), ("page:ellipses", rules.ellipses)):
+        rate = shares(_occurrences(found.texts, symbols), found.words.counts)
+        label = reason.removeprefix("page:").replace("-", " ") + " a word"
+        found.at_most(reason, label, rate, rules.max_symbols_a_word)
+
+
+def _judge_lines(found: Findings, rules: GopherRules) -> None:
+    lines = line_spans(found.texts)
     count = np.diff(lines.offsets)
     spans = (lines.data, lines.starts, lines.stops)
     bullets = shares(sums(beginning_with(*spans, rules.bullets), lines.offsets), count)
@@ -119,10 +127,10 @@ def _of_vocabulary(words: Words, mask: Bools) -> Bools:
     return np.asarray(mask[words.numbers])
 
 
-def _counted(words: Words, rules: GopherRules) -> Bools:
-    """Which words count towards the number and the length of words."""
+def _counted(words: Words, rules: GopherRules) -> Bools | None:
+    """Which words count towards the number and the length of words; None: all do."""
     if not rules.uncounted_characters:
-        return np.ones(len(words.starts), bool)
+        return None
     characters = "".join(rules.uncounted_characters)
     counted = np.ones(len(words.vocabulary), bool)
     plain = not re.search("[A-Za-z]", characters)

@@ -16,12 +16,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpusforge.clean.gopher_rules import GopherRules
 from corpusforge.clean.limits import Findings, shares
 from corpusforge.clean.pieces import Pieces, characters_in, repeats, split_at_runs, split_paragraphs, sums
+from corpusforge.clean.step import KEPT
 from corpusforge.clean.words import Words
 from corpusforge.text import I64
 
@@ -67,13 +67,13 @@ class Repeated(NamedTuple):
         return self if chosen.all() else self._replace(places=self.places[chosen], groups=self.groups[chosen])
 
 
-def judge_repetition(texts: pa.StringArray, words: Words, rules: GopherRules, found: Findings) -> None:
-    """The rules of repetition: paragraphs and lines, then n-grams of words. ``words``: of all texts."""
-    characters = np.asarray(pc.utf8_length(texts)).astype(np.int64)
-    for unit, pieces in (("paragraph", split_paragraphs(texts, words)), ("line", split_at_runs(texts))):
-        _judge_pieces(unit, pieces, characters, rules, found)
-    kept = found.kept()
-    _judge_ngrams(words.choose(kept), characters[kept], rules, found, kept)
+def judge_repetition(found: Findings, rules: GopherRules) -> None:
+    """The rules of repetition: paragraphs and lines, then n-grams of words."""
+    characters = np.asarray(pc.utf8_length(found.texts)).astype(np.int64)
+    _judge_pieces("paragraph", split_paragraphs(found.texts, found.words), characters, rules, found)
+    _judge_pieces("line", split_at_runs(found.texts), characters, rules, found)
+    found.narrow()
+    _judge_ngrams(rules, found)
 
 
 def _judge_pieces(unit: str, pieces: Pieces, characters: I64, rules: GopherRules, found: Findings) -> None:
@@ -86,22 +86,23 @@ def _judge_pieces(unit: str, pieces: Pieces, characters: I64, rules: GopherRules
     found.at_most(f"page:duplicate-{unit}-characters", f"characters in duplicate {unit}s", share, limit)
 
 
-def _judge_ngrams(words: Words, characters: I64, rules: GopherRules, found: Findings, among: I64) -> None:
-    """``words``, ``characters``: of the documents ``among``."""
+def _judge_ngrams(rules: GopherRules, found: Findings) -> None:
+    words = found.words
+    characters = np.asarray(pc.utf8_length(found.texts)).astype(np.int64)
     before = np.append(0, np.cumsum(words.characters))
     repeated = _repeated_words(words)
     for n in range(2, max(_DUPLICATE) + 1):
         repeated = _longer(repeated, words, n)
         if n in _TOP:
             share = shares(_top_characters(repeated, words, before, n), characters)
-            found.at_most(f"page:top-{n}-gram", f"top {n}-gram", share, getattr(rules, f"max_top_{n}_gram"), among)
+            found.at_most(f"page:top-{n}-gram", f"top {n}-gram", share, getattr(rules, f"max_top_{n}_gram"))
         if n in _DUPLICATE:
             limit = getattr(rules, f"max_duplicate_{n}_grams")
             share = shares(_duplicate_characters(repeated, words, before, n), characters)
-            if rules.duplicate_ngrams_in_turn:
+            if rules.duplicate_ngrams_in_turn and limit:
                 _take_turns(repeated, words, before, n, share, np.flatnonzero(share > limit), characters)
-            found.at_most(f"page:duplicate-{n}-grams", f"duplicate {n}-grams", share, limit, among)
-        stays = found.codes[among] == 0
+            found.at_most(f"page:duplicate-{n}-grams", f"duplicate {n}-grams", share, limit)
+        stays = found.codes[found.numbers] == KEPT
         repeated = repeated.within(stays[words.documents[repeated.places]])
 
 

@@ -8,53 +8,58 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from corpusforge.clean.step import KEPT, Codes
+from corpusforge.clean.words import find_words
 from corpusforge.text import I64
 
 Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
 
 class Findings:
-    """What became of the documents of a batch so far. ``reasons``: names of the codes; the first is "kept"."""
+    """What became of the documents of a batch so far, and what is still in.
 
-    def __init__(self, reasons: tuple[str, ...], documents: int) -> None:
+    ``reasons``: names of the codes; the first is "kept". ``codes``, ``details``: of all documents. ``texts``,
+    ``words``: of the documents ``numbers``, those that rules are asked about; `narrow` leaves out what went.
+    """
+
+    def __init__(self, reasons: tuple[str, ...], texts: pa.StringArray) -> None:
         self.reasons = reasons
-        self.codes: Codes = np.full(documents, KEPT, np.int8)
+        self.codes: Codes = np.full(len(texts), KEPT, np.int8)
         self.details: dict[int, str] = {}
+        self.texts, self.words = texts, find_words(texts)
+        self.numbers: I64 = np.arange(len(texts))
 
-    def kept(self) -> I64:
-        """Numbers of the documents that broke no rule so far, ascending."""
-        return np.flatnonzero(self.codes == KEPT)
+    def narrow(self) -> None:
+        """Go on with the documents that broke no rule so far."""
+        kept = np.flatnonzero(self.codes[self.numbers] == KEPT)
+        if len(kept) < len(self.numbers):
+            self.texts = self.texts.take(pa.array(kept))
+            self.words = self.words.choose(kept, self.texts)
+            self.numbers = self.numbers[kept]
 
-    def at_most(self, reason: str, label: str, values: Numbers, limit: float, among: I64 | None = None) -> None:
-        """Documents with more than the limit go. ``among``: the documents that ``values`` belong to (all)."""
+    def at_most(self, reason: str, label: str, values: Numbers, limit: float) -> None:
+        """Documents with more than the limit go."""
         if limit:
-            self._drop(reason, label, values, limit, ">", values > limit, among)
+            self._drop(reason, label, values, limit, ">", values > limit)
 
-    def at_least(self, reason: str, label: str, values: Numbers, limit: float, among: I64 | None = None) -> None:
+    def at_least(self, reason: str, label: str, values: Numbers, limit: float) -> None:
         """Documents with less than the limit go."""
         if limit:
-            self._drop(reason, label, values, limit, "<", values < limit, among)
+            self._drop(reason, label, values, limit, "<", values < limit)
 
     def drop(self, reason: str, chosen: npt.NDArray[np.bool_]) -> None:
         """Documents go for a reason that says it all."""
-        self.codes[chosen & (self.codes == KEPT)] = self.reasons.index(reason)
+        kept = self.codes[self.numbers] == KEPT
+        self.codes[self.numbers[chosen & kept]] = self.reasons.index(reason)
 
     def _drop(
-        self,
-        reason: str,
-        label: str,
-        values: Numbers,
-        limit: float,
-        sign: str,
-        broken: npt.NDArray[np.bool_],
-        among: I64 | None,
+        self, reason: str, label: str, values: Numbers, limit: float, sign: str, broken: npt.NDArray[np.bool_]
     ) -> None:
-        documents = np.arange(len(values)) if among is None else among
-        chosen = np.flatnonzero(broken & (self.codes[documents] == KEPT))
-        self.codes[documents[chosen]] = self.reasons.index(reason)
-        for number, value in zip(documents[chosen].tolist(), values[chosen].tolist(), strict=True):
+        chosen = np.flatnonzero(broken & (self.codes[self.numbers] == KEPT))
+        self.codes[self.numbers[chosen]] = self.reasons.index(reason)
+        for number, value in zip(self.numbers[chosen].tolist(), values[chosen].tolist(), strict=True):
             self.details[number] = f"{label} {_shown(value, limit)} {sign} {limit:g}"
 
 

@@ -24,10 +24,11 @@ _WIDE_LEAD = np.isin(np.arange(256), [0xC2, 0xE1, 0xE2, 0xE3])  # first bytes of
 
 
 class Words:
-    """Words as ascending byte spans ``data[starts[i]:stops[i]]``; document i owns ``offsets[i]:offsets[i + 1]``."""
+    """Words as ascending byte spans ``data[starts[i]:stops[i]]``; document i owns ``offsets[i]:offsets[i + 1]`` and
+    begins at ``bases[i]`` of the data."""
 
-    def __init__(self, data: U8, starts: I64, stops: I64, offsets: I64) -> None:
-        self.data, self.starts, self.stops, self.offsets = data, starts, stops, offsets
+    def __init__(self, data: U8, starts: I64, stops: I64, offsets: I64, bases: I64) -> None:
+        self.data, self.starts, self.stops, self.offsets, self.bases = data, starts, stops, offsets, bases
 
     @cached_property
     def counts(self) -> I64:
@@ -46,30 +47,33 @@ class Words:
 
     @property
     def vocabulary(self) -> pa.StringArray:
-        """The different words, in the order of their numbers."""
-        return self._encoded.dictionary
+        """The different words, in the order of their numbers; it may hold words of documents left out."""
+        return self._encoded[0]
 
-    @cached_property
+    @property
     def numbers(self) -> I64:
         """The number of each word in the vocabulary."""
-        return np.asarray(self._encoded.indices).astype(np.int64)
+        return self._encoded[1]
 
-    def choose(self, documents: I64) -> Words:
-        """The words of some documents, by ascending number."""
-        if len(documents) == len(self.counts):
-            return self
+    def choose(self, documents: I64, texts: pa.StringArray) -> Words:
+        """The words of some documents, by ascending number. ``texts``: the column of these alone."""
+        data, offsets = text_bytes(texts)
         mask = np.zeros(len(self.counts), bool)
         mask[documents] = True
         kept = np.repeat(mask, self.counts)
-        offsets = np.append(0, np.cumsum(self.counts[documents]))
-        chosen = Words(self.data, self.starts[kept], self.stops[kept], offsets)
-        chosen.__dict__["numbers"] = self.numbers[kept]
-        chosen.__dict__["characters"] = self.characters[kept]
+        moved = np.repeat(offsets[:-1] - self.bases[documents], self.counts[documents])
+        bounds = np.append(0, np.cumsum(self.counts[documents]))
+        chosen = Words(data, self.starts[kept] + moved, self.stops[kept] + moved, bounds, offsets[:-1])
+        if "characters" in self.__dict__:
+            chosen.__dict__["characters"] = self.characters[kept]
+        if "_encoded" in self.__dict__:
+            chosen.__dict__["_encoded"] = (self.vocabulary, self.numbers[kept])
         return chosen
 
     @cached_property
-    def _encoded(self) -> pa.DictionaryArray:
-        return pc.dictionary_encode(byte_slices(self.data, self.starts, self.stops))
+    def _encoded(self) -> tuple[pa.StringArray, I64]:
+        encoded = pc.dictionary_encode(byte_slices(self.data, self.starts, self.stops))
+        return encoded.dictionary, np.asarray(encoded.indices).astype(np.int64)
 
 
 def find_words(text: pa.StringArray) -> Words:
@@ -84,14 +88,14 @@ def find_words(text: pa.StringArray) -> Words:
     inside = ~_space_mask(data, low, high)
     if not len(inside):
         empty = np.zeros(0, np.int64)
-        return Words(data, empty, empty, np.zeros(len(offsets), np.int64))
+        return Words(data, empty, empty, np.zeros(len(offsets), np.int64), offsets[:-1])
     changes = np.flatnonzero(inside[1:] != inside[:-1]) + 1
     within = np.unique(offsets[(offsets > low) & (offsets < high)]) - low
     cut = within[inside[within] & inside[within - 1]]  # where one document ends in a word and the next begins in one
     ends = [np.zeros(int(inside[0]), np.int64), np.full(int(inside[-1]), len(inside))]
     edges = np.sort(np.concatenate([changes, cut, cut, *ends]), kind="stable") + low
     starts, stops = edges[::2], edges[1::2]
-    return Words(data, starts, stops, np.searchsorted(starts, offsets))
+    return Words(data, starts, stops, np.searchsorted(starts, offsets), offsets[:-1])
 
 
 def _space_mask(data: U8, low: int, high: int) -> Bools:

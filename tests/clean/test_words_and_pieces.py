@@ -82,12 +82,15 @@ def test_words_are_those_of_str_split(column: pa.StringArray) -> None:
 @settings(deadline=None, max_examples=100)
 def test_words_of_some_documents(column: pa.StringArray, data: st.DataObject) -> None:
     mask = np.array(data.draw(st.lists(st.booleans(), min_size=len(column), max_size=len(column))), bool)
-    whole, chosen = find_words(column), find_words(column).choose(np.flatnonzero(mask))
-    again = find_words(column.filter(pa.array(mask)))
+    whole, texts = find_words(column), column.filter(pa.array(mask))
+    if data.draw(st.booleans()):
+        assert len(whole.numbers) == len(whole.characters)  # known before the choice, they are chosen as well
+    chosen, again = whole.choose(np.flatnonzero(mask), texts), find_words(texts)
     assert words_by_document(chosen) == words_by_document(again)
     assert chosen.characters.tolist() == again.characters.tolist()
-    some = np.repeat(mask, whole.counts)
-    assert chosen.numbers.tolist() == whole.numbers[some].tolist()
+    assert chosen.bases.tolist() == again.bases.tolist()
+    words = chosen.vocabulary.take(pa.array(chosen.numbers)).to_pylist()
+    assert words == [word for text in texts.to_pylist() for word in text.split()]
 
 
 @given(COLUMN)
