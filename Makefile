@@ -1,11 +1,12 @@
 # make quickstart   raw sample -> checkpoint, in an environment of its own
 # make test         lint, types and all tests, in the same environment
+# make parity       our packs against the packages they claim to reproduce, in environments with these
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: quickstart test lint fast clean-runs
+.PHONY: quickstart test lint fast parity clean-runs
 
 quickstart: $(STAMP)
 	$(BIN)/corpusforge run quickstart --output runs/quickstart
@@ -20,6 +21,16 @@ lint: $(STAMP)
 
 fast: $(STAMP)
 	$(BIN)/python -m pytest -m "not slow"
+
+PEERS := tfds datatrove
+
+parity: $(PEERS:%=.venv-%/.installed)
+	for peer in $(PEERS); do .venv-$$peer/bin/python -m pytest tests/parity || exit 1; done
+
+.venv-%/.installed: benchmarks/requirements-%.txt pyproject.toml
+	$(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/python -m pip install --quiet -r $< --editable '.[beam]' pytest hypothesis
+	touch $@
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "CorpusForge needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
