@@ -26,6 +26,7 @@ from typing import Any
 
 import psutil
 import pyarrow
+from soak_corpus import planted_path
 
 FIELDS = ("seconds", "stage", "pss_mb", "rss_mb", "read_mb", "written_mb")
 
@@ -144,7 +145,7 @@ def main() -> None:
     parser.add_argument("--plot", type=Path)
     given = parser.parse_args()
     given.scratch.mkdir(parents=True, exist_ok=True)
-    planted = json.loads((given.source / "planted.json").read_text())
+    planted = json.loads(planted_path(given.source).read_text())
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {pyarrow.__version__=}")
     print(f"input: {planted}; {given.workers} workers, budget {given.budget} MB")
     commands = stages(given.source, given.scratch, given.workers, given.budget)

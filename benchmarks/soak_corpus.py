@@ -2,7 +2,7 @@
 
     python benchmarks/soak_corpus.py OUT --data ../shared/data [--gigabytes 5]
 
-Goes out: OUT/part-NNNN.jsonl of 128 MB each (``text``, ``url``, ``timestamp``) and OUT/planted.json, which says how
+Goes out: OUT/part-NNNN.jsonl of 128 MB each (``text``, ``url``, ``timestamp``) and OUT.planted.json, which says how
 much of what was planted. A page is 5 to 120 sentences drawn at random from English prose and encyclopedia text (some
 pages from Chinese text), in lines of a few sentences, between menu lines such as crawls hold. Planted are:
 
@@ -115,6 +115,11 @@ class Pages:
         return "\n".join([self.random.choice(MENU), *lines, self.random.choice(MENU)])
 
 
+def planted_path(out: Path) -> Path:
+    """Beside the corpus, not in it: a folder of pages is read whole."""
+    return out.with_name(f"{out.name}.planted.json")
+
+
 def write(pages: Pages, out: Path, size: int) -> None:
     """Write files until ``size`` bytes of JSON are out."""
     out.mkdir(parents=True)
@@ -127,7 +132,7 @@ def write(pages: Pages, out: Path, size: int) -> None:
         number += 1
         print(f"\r{written / 1e9:.2f} GB", end="", file=sys.stderr)
     print(file=sys.stderr)
-    (out / "planted.json").write_text(json.dumps({"bytes": written, **pages.planted}, indent=1) + "\n")
+    planted_path(out).write_text(json.dumps({"bytes": written, **pages.planted}, indent=1) + "\n")
 
 
 def _rows(pages: Pages, number: int, size: int) -> Iterator[str]:
