@@ -73,6 +73,11 @@ def test_every_recipe_and_benchmark_is_in_the_docs() -> None:
         assert f"benchmarks/{path.name}" in everything, path.name
 
 
+def test_every_pack_is_in_the_docs() -> None:
+    for path in (ROOT / "rules").glob("*.toml"):
+        assert f"`{path.stem}`" in TEXT["cleaning.md"], path.name
+
+
 def test_every_reason_is_in_the_docs() -> None:
     """Reasons are string literals of the rooms; each stands in docs/commands.md."""
     used = set()
