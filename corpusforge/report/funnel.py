@@ -71,14 +71,18 @@ class CleaningStep:
 def steps_of(statistics: Mapping[str, Any]) -> list[CleaningStep]:
     """The funnel inside the stage clean: what was read, then each pack and test in order; [] where none is told.
 
-    >>> counts = {"documents_in": 4, "text_bytes_in": 40, "steps": {"gopher": {"documents": 1, "text_bytes": 9}}}
+    A manifest keeps the names sorted; the order is told by what is left, which is never more than before.
+
+    >>> left = {"fineweb": {"documents": 1, "text_bytes": 9}, "gopher": {"documents": 2, "text_bytes": 20}}
+    >>> counts = {"documents_in": 4, "text_bytes_in": 40, "steps": left}
     >>> [(step.name, step.documents, step.dropped) for step in steps_of(counts)]
-    [('documents read', 4, 0.0), ('gopher', 1, 0.75)]
+    [('documents read', 4, 0.0), ('gopher', 2, 0.5), ('fineweb', 1, 0.5)]
     """
     if not statistics.get("steps"):
         return []
     found = [CleaningStep("documents read", statistics["documents_in"], statistics["text_bytes_in"], 0.0)]
-    for name, left in statistics["steps"].items():
+    steps = sorted(statistics["steps"].items(), key=lambda step: (-step[1]["documents"], -step[1]["text_bytes"]))
+    for name, left in steps:
         came = found[-1].documents
         lost = 1 - left["documents"] / came if came else 0.0
         found.append(CleaningStep(name, left["documents"], left["text_bytes"], lost))
