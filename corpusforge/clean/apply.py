@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from corpusforge import errors
 from corpusforge.clean.rejects import Outcome, StepLines, Tallies, rejects_of, tallies_of
 from corpusforge.clean.step import KEPT, DroppedLines, Edits, LineCounts, Step, Verdict
 from corpusforge.schemas import DOCUMENTS
@@ -48,6 +49,12 @@ class Cleaner:
 
     def check(self) -> None:
         """Raises an error of `errors` where a run could not succeed."""
+        names = [step.name for step in self.steps]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice:  # rejects and counts tell steps by their names
+            raise errors.RecipeInvalid(
+                "clean.rules", f"two steps are called '{twice}'", "name a pack once, or rename one"
+            )
         for step in self.steps:
             step.check()
 

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from oracles.c4_packs import clean_page, line_reason
 
+from corpusforge import errors
 from corpusforge.clean.apply import Cleaner, explain
 from corpusforge.clean.c4 import C4Step
 from corpusforge.clean.packs import list_packs, load_pack
@@ -188,3 +189,9 @@ def test_every_pack_says_what_it_is_made_from(documents_of: Callable[..., pa.Rec
         found = C4Step(pack, "builtin", str(tmp_path) if not pack.badwords_in_lines else "off").resources()
         assert found["pack"] == pack.values()
         assert ("sentences" in found) == bool(pack.min_sentences)
+
+
+def test_a_pack_is_named_once(lists: str) -> None:
+    step = C4Step(PACKS[0], "builtin", lists)
+    with pytest.raises(errors.RecipeInvalid, match=f"two steps are called '{PACKS[0].name}'"):
+        Cleaner((step, step)).check()
