@@ -86,7 +86,7 @@ class _Lanes:
     """Documents in their trials. A lane is a document, its trial, and the n-grams that it will draw.
 
     Of every lane the n-grams that its next words draw are known: ``rows``, and behind which word each is drawn:
-    ``ends`` (one longer, the first is where the window starts). ``next`` counts those that are used.
+    ``ends``. The first column is none: there ``ends`` is where the window starts. ``last`` is the last that is used.
     """
 
     def __init__(self, ngrams: NGrams, table: Profiles, seed: int, documents: I64) -> None:
@@ -99,17 +99,17 @@ class _Lanes:
         self._fresh = np.arange(self.busy)
         self._seconds, self._weights = np.zeros(self.busy), np.zeros(self.busy)
         self.chances = np.empty((self.busy, len(table.languages)))
-        self._rows = np.zeros((self.busy, _WINDOW), np.int32)
+        self._rows = np.zeros((self.busy, _WINDOW + 1), np.int32)
         self._ends = np.zeros((self.busy, _WINDOW + 1), np.int32)
-        self._next, self._ready = np.zeros(self.busy, np.int64), np.zeros(self.busy, np.int64)
+        self._last, self._ready = np.zeros(self.busy, np.int64), np.zeros(self.busy, np.int64)
 
     def read_ahead(self, draws: int) -> None:
         """Have so many draws ready in every lane."""
-        left = self._ready - self._next
+        left = self._ready - self._last
         if left.min() >= draws:
             return
         lanes = np.flatnonzero(left < 2 * draws)
-        starts = self._ends[lanes, self._next[lanes]]
+        starts = self._ends[lanes, self._last[lanes]]
         if (needed := int(starts.max()) + _WINDOW) > len(self._stream.words):
             self._stream = stream(self._seed, 1 << needed.bit_length())
         first = self._ngrams.offsets[self.documents[lanes]]
@@ -119,13 +119,14 @@ class _Lanes:
         values = np.lib.stride_tricks.sliding_window_view(self._stream.words, _WINDOW)[starts] >> unused[:, None]
         taken = values < count[:, None]
         ready = taken.sum(axis=1)
-        owner = np.repeat(np.arange(len(lanes)), ready)
-        rank = np.arange(len(owner)) - np.repeat(np.cumsum(ready) - ready, ready)
-        word = np.flatnonzero(taken)
-        self._rows[lanes[owner], rank] = self._ngrams.rows(first[owner] + values.reshape(-1)[word], self._table)
+        places = np.repeat(lanes * (_WINDOW + 1) + 1 - np.cumsum(ready) + ready, ready)
+        places += np.arange(len(places))
+        words = np.flatnonzero(taken)
+        chosen = np.repeat(first, ready) + values.reshape(-1)[words]
+        self._rows.reshape(-1)[places] = self._ngrams.rows(chosen, self._table)
+        self._ends.reshape(-1)[places] = np.repeat(starts + 1 - np.arange(len(lanes)) * _WINDOW, ready) + words
         self._ends[lanes, 0] = starts
-        self._ends[lanes[owner], rank + 1] = starts[owner] + word % _WINDOW + 1
-        self._next[lanes], self._ready[lanes] = 0, ready
+        self._last[lanes], self._ready[lanes] = 0, ready
 
     def begin(self) -> None:
         """Start the trials of lanes that are new or through with one: smoothing, equal chances, one draw.
@@ -137,22 +138,22 @@ class _Lanes:
             return
         even = lanes[self._trials[lanes] % 2 == 0]
         values = self._seconds.copy()
-        here = self._ends[even, self._next[even]]
+        here = self._ends[even, self._last[even]]
         values[even], self._seconds[even] = self._stream.gauss[here].T
         # A pair of normal numbers takes four words; those that would have drawn are no draws.
-        ends = self._ends[even[:, None], self._next[even, None] + np.arange(1, 5)]
-        self._next[even] += (ends <= here[:, None] + 4).sum(axis=1)
+        ends = self._ends[even[:, None], self._last[even, None] + np.arange(1, 5)]
+        self._last[even] += (ends <= here[:, None] + 4).sum(axis=1)
         self._weights[lanes] = (ALPHA + values[lanes] * ALPHA_WIDTH) / BASE_FREQUENCY
         self._draws[lanes] = 0
-        rows = self._rows[lanes, self._next[lanes]]
-        self._next[lanes] += 1
+        self._last[lanes] += 1
+        rows = self._rows[lanes, self._last[lanes]]
         chances = (1.0 / len(self._table.languages)) * (self._weights[lanes, None] + self._table.probabilities[rows])
         self.chances[lanes] = chances / _sums(chances)[0][:, None]
 
     def go_on(self, looks: int) -> I64:
         """Five draws in every lane, again and again; the lanes whose trial is over."""
         lanes = np.arange(self.busy)
-        drawn = (self._next + np.arange(looks * DRAWS)[:, None]) + lanes * _WINDOW
+        drawn = (self._last + 1 + np.arange(looks * DRAWS)[:, None]) + lanes * (_WINDOW + 1)
         history, best = np.empty((looks, *self.chances.shape)), np.empty((looks, self.busy))
         chances = self.chances
         for look in range(looks):
@@ -171,7 +172,7 @@ class _Lanes:
         used = np.where(over, sure.argmax(axis=0) + 1, looks)
         self.chances = history[used - 1, lanes]
         self._draws += used * DRAWS
-        self._next += used * DRAWS
+        self._last += used * DRAWS
         self._fresh = np.flatnonzero(over)
         return self._fresh
 
@@ -184,13 +185,13 @@ class _Lanes:
         """Give ended lanes to new documents; take out those that none is left for."""
         lanes, gone = ended[: len(documents)], ended[len(documents) :]
         self.documents[lanes] = documents
-        self._trials[lanes] = self._next[lanes] = self._ready[lanes] = self._ends[lanes, 0] = 0
+        self._trials[lanes] = self._last[lanes] = self._ready[lanes] = self._ends[lanes, 0] = 0
         if not len(gone):
             return
         stays = np.ones(self.busy, bool)
         stays[gone] = False
         self._fresh = (np.cumsum(stays) - 1)[self._fresh[stays[self._fresh]]]
-        for name in ("documents", "_trials", "_draws", "_seconds", "_weights", "chances", "_rows", "_ends", "_next",
+        for name in ("documents", "_trials", "_draws", "_seconds", "_weights", "chances", "_rows", "_ends", "_last",
                      "_ready"):  # fmt: skip
             setattr(self, name, getattr(self, name)[stays])
         self.busy = len(self.documents)
