@@ -1,0 +1,190 @@
+"""near-spans and documents against datatrove's MinHash: shards on disk in, shards on disk out, one core each.
+
+    python -m venv PEER && PEER/bin/pip install -r benchmarks/requirements-datatrove.txt
+    python benchmarks/minhash_vs_datatrove.py --peer-python PEER/bin/python TEXT.jsonl.gz...
+
+All read the same Parquet shards (id, text) and write Parquet. The corpus is the given text; every 20th document comes a
+second time whole, every 15th with a word in a hundred changed. Ours is the command ``corpusforge dedupe --workers 1
+--method ...``, from process start to process end, through Beam. datatrove runs the four steps of its own example
+(examples/minhash_deduplication.py: signatures of 14 buckets of 8 hashes, word 5-grams); its imports and spaCy's set-up
+are not counted. Each side runs in a process of its own pinned to one core; every round runs all sides, one after the
+other; figures are medians.
+
+``planted``: how many of the planted copies were dropped (or, for spans, cut to a half or less).
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import platform
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dedupe_vs_datatrove import SHARDS, _versions, read_texts, write_corpus
+
+SIDES = ("documents", "near-spans", "datatrove")
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One side's figures. ``seconds``: by step; ``kept``: documents; ``planted``: share of the copies found."""
+
+    seconds: dict[str, float]
+    kept: int
+    planted: float
+    versions: dict[str, str]
+
+
+def plant(texts: Iterator[str], planted: list[int]) -> Iterator[str]:
+    """The texts with copies and edited copies among them; appends the pairs' numbers to ``planted``."""
+    draw, number = random.Random(1), 0
+    for count, text in enumerate(texts):
+        yield text
+        number += 1
+        words = text.split(" ")
+        edits = 0 if count % 20 == 0 else len(words) // 100 if count % 15 == 0 else None
+        if edits is not None and len(words) > 50:
+            for _ in range(edits):
+                words[draw.randrange(len(words))] = "changed"
+            yield " ".join(words)
+            planted.append(number - 1)
+            number += 1
+
+
+def run_ours(method: str, source: Path, output: Path) -> tuple[dict[str, float], Path]:
+    """The command line, through Beam, from process start to process end."""
+    start = time.perf_counter()
+    command = [sys.executable, "-m", "corpusforge", "dedupe", str(source), "--output", str(output / "stage")]
+    subprocess.run([*command, "--workers", "1", "--method", method], check=True, stdout=subprocess.DEVNULL)
+    return {"all": time.perf_counter() - start}, output / "stage/documents"
+
+
+def run_datatrove(source: Path, output: Path) -> tuple[dict[str, float], Path]:
+    """datatrove's four steps."""
+    from datatrove.executor import LocalPipelineExecutor  # type: ignore[import-not-found]
+    from datatrove.pipeline.dedup import (  # type: ignore[import-not-found]
+        MinhashDedupBuckets,
+        MinhashDedupCluster,
+        MinhashDedupFilter,
+        MinhashDedupSignature,
+    )
+    from datatrove.pipeline.dedup.minhash import MinhashConfig  # type: ignore[import-not-found]
+    from datatrove.pipeline.readers import ParquetReader  # type: ignore[import-not-found]
+    from datatrove.pipeline.writers import ParquetWriter  # type: ignore[import-not-found]
+    from datatrove.utils.word_tokenizers import load_word_tokenizer  # type: ignore[import-not-found]
+
+    load_word_tokenizer("en").word_tokenize("One. Two.")  # spaCy's import and set-up are not counted
+    config = MinhashConfig(n_grams=5, num_buckets=14, hashes_per_bucket=8)
+
+    def reader() -> Any:
+        return ParquetReader(str(source / "documents"), text_key="text", id_key="id")
+
+    sigs, buckets, gone, kept = (str(output / name) for name in ("sigs", "buckets", "gone", "kept"))
+    steps = {
+        "sign": ([reader(), MinhashDedupSignature(output_folder=sigs, config=config, language="en")], SHARDS),
+        "buckets": ([MinhashDedupBuckets(input_folder=sigs, output_folder=buckets, config=config)], config.num_buckets),
+        "cluster": ([MinhashDedupCluster(input_folder=buckets, output_folder=gone, config=config)], 1),
+        "filter": ([reader(), MinhashDedupFilter(input_folder=gone), ParquetWriter(kept)], SHARDS),
+    }
+    seconds = {}
+    for name, (pipeline, tasks) in steps.items():
+        start = time.perf_counter()
+        LocalPipelineExecutor(pipeline=pipeline, tasks=tasks, workers=1, logging_dir=str(output / f"logs-{name}")).run()
+        seconds[name] = time.perf_counter() - start
+    return seconds, Path(kept)
+
+
+def found_copies(source: Path, kept: Path) -> tuple[int, float]:
+    """How many documents are left, and the share of planted pairs of which one is gone or cut to a half."""
+    import pyarrow.parquet as pq
+
+    sizes: dict[str, dict[int, int]] = {"before": {}, "after": {}}
+    for name, folder in (("before", source / "documents"), ("after", kept)):
+        for path in folder.rglob("*.parquet"):
+            table = pq.read_table(path, columns=["id", "text"])
+            for document, text in zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True):
+                sizes[name][int(document, 16)] = len(text)
+    planted = json.loads((source / "planted.json").read_text())
+    gone = [
+        any(2 * sizes["after"].get(number, 0) <= sizes["before"][number] for number in (first, first + 1))
+        for first in planted
+    ]
+    return len(sizes["after"]), sum(gone) / max(1, len(gone))
+
+
+def be_side(side: str, source: Path, output: Path) -> None:
+    """What the process of one side does."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    if side == "datatrove":
+        (seconds, kept), versions = run_datatrove(source, output), _versions("datatrove", "spacy", "numpy", "pyarrow")
+    else:
+        (seconds, kept), versions = run_ours(side, source, output), _versions("apache-beam", "numpy", "pyarrow")
+    run = Run(seconds, *found_copies(source, kept), versions)
+    (output / "figures.json").write_text(json.dumps(dataclasses.asdict(run)))
+
+
+def run_side(python: str, side: str, source: Path) -> Run:
+    """Run one side in a process of its own and read its figures."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parent.parent)}
+    with tempfile.TemporaryDirectory(prefix="minhash-side-") as output:
+        done = subprocess.run(
+            [python, __file__, "--side", side, str(source), output], env=environment, capture_output=True, text=True
+        )
+        if done.returncode:
+            sys.exit(f"{side} failed:\n{done.stderr[-4000:]}")
+        return Run(**json.loads((Path(output) / "figures.json").read_text()))
+
+
+def show(side: str, runs: list[Run], size: int) -> float:
+    """Print one side's medians; returns its MB/s."""
+    total = statistics.median(sum(run.seconds.values()) for run in runs)
+    steps = ", ".join(f"{n} {statistics.median(r.seconds[n] for r in runs):.1f}" for n in runs[0].seconds)
+    versions = " ".join(f"{n} {v}" for n, v in runs[0].versions.items())
+    print(f"{side:10} {size / total / 1e6:8.2f} MB/s  {total:8.2f} s ({steps})  {runs[0].kept} documents,", end=" ")
+    print(f"planted {runs[0].planted:.3f}  [{versions}]")
+    return size / total
+
+
+def main() -> None:
+    """Parse arguments, build the corpus, run all sides in turn, print medians and ratios."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("text", nargs="+", help="JSONL files with a text column, plain or .gz")
+    parser.add_argument("--peer-python", help="Python of the environment that has datatrove; without it, only ours")
+    parser.add_argument("--megabytes", type=float, default=60, help="text to use (default 60)")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds, of which the median counts (default 3)")
+    parser.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.side:
+        be_side(given.side, Path(given.text[0]), Path(given.text[1]))
+        return
+    with tempfile.TemporaryDirectory(prefix="minhash-benchmark-") as name:
+        source, planted = Path(name), list[int]()
+        size = write_corpus(source, plant(read_texts(given.text, int(given.megabytes * 1e6)), planted))
+        (source / "planted.json").write_text(json.dumps(planted))
+        print(f"{size / 1e6:.1f} MB of text in {SHARDS} shards, {len(planted)} planted copies;", end=" ")
+        print(f"{platform.machine()}, {os.cpu_count()} cores, one used; load {os.getloadavg()[0]:.1f};", end=" ")
+        print(f"median of {given.rounds}")
+        sides = SIDES if given.peer_python else SIDES[:2]
+        runs: dict[str, list[Run]] = {side: [] for side in sides}
+        for _ in range(given.rounds):
+            for side in sides:
+                python = given.peer_python if side == "datatrove" else sys.executable
+                runs[side].append(run_side(python, side, source))
+        speeds = {side: show(side, found, size) for side, found in runs.items()}
+        if given.peer_python:
+            for side in SIDES[:2]:
+                print(f"{side} / datatrove: {speeds[side] / speeds['datatrove']:.1f}")
+
+
+if __name__ == "__main__":
+    main()
