@@ -151,6 +151,21 @@ class Clean:
     badwords: str = option(
         "fetched", "bad-word lists: 'fetched', 'off', or a folder with one file a language", is_path=True
     )
+    pii: str = option(
+        "off", "personal data in cleaned text: mask it, or drop its pages", check=OneOf("off", "mask", "drop")
+    )
+    pii_kinds: tuple[str, ...] = option(
+        ("email", "ip", "phone"), "which personal data, by commas", check=all_of("email", "ip", "phone")
+    )
+    contamination: tuple[str, ...] = option(
+        (), "evaluation files or folders: documents that hold their text are dropped; several by commas", is_path=True
+    )
+    contamination_ngram: int = option(
+        13,
+        "so many words in a row are text of an evaluation file (GPT-3: 13, PaLM: 8)",
+        unit="words",
+        check=between(8, 13),
+    )
     rejects: str = option(
         "all", "keep dropped text with reasons in rejects/, or only count it", check=OneOf("all", "none")
     )

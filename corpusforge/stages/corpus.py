@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corpusforge import errors, recipe
-from corpusforge.sections import Recipe
+from corpusforge.sections import Clean, Recipe
 from corpusforge.stages import stage
 from corpusforge.stages.claim import check_apart, claim, digest_of, finished
 from corpusforge.stages.stage import Execution, Outcome
@@ -18,6 +18,7 @@ from corpusforge.stages.stage import Execution, Outcome
 if TYPE_CHECKING:
     from corpusforge.beam.engine import Engine
     from corpusforge.clean.apply import Cleaner
+    from corpusforge.clean.step import Step
     from corpusforge.documents.plan import Unit
     from corpusforge.documents.read import ReadOptions
 
@@ -42,7 +43,8 @@ def clean(made: Recipe, output: str, execution: Execution) -> Outcome:
     section: dict[str, Any] = {"input": _input_section(made), "clean": recipe.as_dict(made.clean)}
     section["urls"] = {"duplicates": made.urls.duplicates}  # the lists' entries are in the digest of the rules
     section["steps"] = cleaner.resources()
-    section["clean"].pop("badwords")  # a path; the digest of the words is with the steps
+    for path in ("badwords", "contamination"):
+        section["clean"].pop(path)  # the digests of what the files say are with the steps
     above = {"input": _fingerprint(made, units)}
     with claim(output, "clean", section, above, overwrite=execution.overwrite) as digest:
         manifest = finished(output, digest)
@@ -80,9 +82,23 @@ def cleaner_of(made: Recipe) -> Cleaner:
         sentences=settings.sentences,
         badwords=settings.badwords,
         first=() if lists.is_empty else (lists,),
+        last=_last_steps(settings),
     )
     cleaner.check()
     return cleaner
+
+
+def _last_steps(settings: Clean) -> list[Step]:
+    """What comes behind C4's steps, on cleaned text: personal data, evaluation files."""
+    from corpusforge.clean.contamination import ContaminationStep
+    from corpusforge.clean.pii import PiiStep
+
+    steps: list[Step] = []
+    if settings.pii != "off":
+        steps.append(PiiStep(settings.pii, settings.pii_kinds))
+    if settings.contamination:
+        steps.append(ContaminationStep(settings.contamination, settings.contamination_ngram))
+    return steps
 
 
 def read_options(made: Recipe) -> ReadOptions:

@@ -1,0 +1,167 @@
+"""The texts of evaluation files: every string a benchmark holds, whatever its layout.
+
+Comes in: files or folders: JSONL, JSON, plain text, TSV, CSV, Parquet, each also compressed with gzip or bzip2, and tar
+archives of such. Goes out: columns of texts with the name of their file. The one decision: every string counts
+(questions, answers, both sentences of a pair), as nobody can know which field a benchmark shows to a model. Members
+of archives are read where they lie; nothing is unpacked anywhere.
+"""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import io
+import json
+import lzma
+import sys
+import tarfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from corpusforge import errors
+
+BATCH_BYTES = 1 << 20
+_ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+_PACKED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_MEND = "give .jsonl, .json, .txt, .tsv, .csv or .parquet, also as .gz, .bz2 or .xz, or a .tar of them"
+
+
+def evaluation_texts(paths: Iterable[str]) -> Iterator[tuple[str, pa.StringArray]]:
+    """Columns of texts and the name of the file they are from, in the order of the names.
+
+    Of a folder all files are read that have a known ending. Raises `errors.InputMissing`, `errors.InputUnreadable`.
+    """
+    for given in paths:
+        path = Path(given)
+        if path.is_dir():
+            found = [(file.relative_to(path.parent).as_posix(), file) for file in path.rglob("*") if file.is_file()]
+            named = sorted((name, file) for name, file in found if _kind(name) or name.endswith(_ARCHIVES))
+        elif path.is_file():
+            named = [(path.name, path)]
+        else:
+            raise errors.InputMissing(given, "no such evaluation file or folder", "check the path")
+        for name, file in named:
+            with file.open("rb") as stream:
+                yield from _guarded(name, stream)
+
+
+def _guarded(name: str, stream: BinaryIO) -> Iterator[tuple[str, pa.StringArray]]:
+    try:
+        if name.endswith(_ARCHIVES):
+            yield from _members(name, stream)
+        else:
+            yield from ((name, batch) for batch in _batches(_texts(name, stream)))
+    except (
+        OSError,
+        EOFError,
+        ValueError,
+        zlib.error,
+        lzma.LZMAError,
+        tarfile.TarError,
+        csv.Error,
+        pa.ArrowException,
+    ) as error:
+        line = " ".join(str(error).split())
+        raise errors.InputUnreadable(name, f"cannot be read as an evaluation file ({line})", _MEND) from None
+
+
+def _members(name: str, stream: BinaryIO) -> Iterator[tuple[str, pa.StringArray]]:
+    with tarfile.open(fileobj=stream, mode="r:*") as archive:
+        for member in archive:
+            inner = archive.extractfile(member) if member.isfile() and _kind(member.name) else None
+            if inner:
+                yield from ((f"{name}:{member.name}", batch) for batch in _batches(_texts(member.name, inner)))
+
+
+def _kind(name: str) -> Callable[[Any], Iterator[str]] | None:
+    """How a file of this name is read; None where its ending says nothing."""
+    for ending in _PACKED:
+        name = name.removesuffix(ending)
+    return _READERS.get(Path(name).suffix.lower())
+
+
+def _texts(name: str, stream: Any) -> Iterator[str]:
+    read = _kind(name)
+    if read is None:
+        raise ValueError("its ending is not known")
+    packed = _PACKED.get(Path(name).suffix)
+    return read(packed(stream, "rb") if packed else stream)
+
+
+def _batches(texts: Iterator[str]) -> Iterator[pa.StringArray]:
+    rows: list[str] = []
+    size = 0
+    for text in texts:
+        # A surrogate has no UTF-8; JSON can hold one.
+        rows.append(text.encode("utf-8", "replace").decode())
+        size += len(text)
+        if size >= BATCH_BYTES:
+            yield pa.array(rows, pa.string())
+            rows, size = [], 0
+    if rows:
+        yield pa.array(rows, pa.string())
+
+
+def _lines(stream: Any) -> Iterator[str]:
+    yield from io.TextIOWrapper(stream, "utf-8", "replace", newline=None)
+
+
+def _of_jsonl(stream: Any) -> Iterator[str]:
+    for number, line in enumerate(_lines(stream), 1):
+        if line.strip():
+            try:
+                yield from _strings(json.loads(line))
+            except (ValueError, RecursionError) as error:
+                raise ValueError(f"line {number}: {error}") from None
+
+
+def _of_json(stream: Any) -> Iterator[str]:
+    try:
+        yield from _strings(json.loads(stream.read()))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """All strings in a JSON value or an Arrow row, depth first; names of fields are none of them."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from (text for inner in value.values() for text in _strings(inner))
+    elif isinstance(value, list):
+        yield from (text for inner in value for text in _strings(inner))
+
+
+def _of_text(stream: Any) -> Iterator[str]:
+    """Lines; cells where a line has tabs, as GLUE's own .txt files do."""
+    for line in _lines(stream):
+        yield from line.rstrip("\n").split("\t")
+
+
+def _of_csv(stream: Any) -> Iterator[str]:
+    csv.field_size_limit(sys.maxsize)
+    for row in csv.reader(_lines(stream)):
+        yield from row
+
+
+def _of_parquet(stream: Any) -> Iterator[str]:
+    file = pq.ParquetFile(stream if stream.seekable() else io.BytesIO(stream.read()))
+    for batch in file.iter_batches(batch_size=1024):
+        for row in batch.to_pylist():
+            yield from _strings(row)
+
+
+_READERS: dict[str, Callable[[Any], Iterator[str]]] = {
+    ".jsonl": _of_jsonl,
+    ".json": _of_json,
+    ".txt": _of_text,
+    ".tsv": _of_text,  # without quoting, as GLUE's are
+    ".csv": _of_csv,
+    ".parquet": _of_parquet,
+}

@@ -1,0 +1,169 @@
+"""Contamination: n-grams of evaluation files are found, all of them and nothing else."""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import io
+import json
+import pickle
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from oracles.contamination import contaminated, words
+
+from corpusforge import errors
+from corpusforge.clean.contamination import ContaminationStep
+from corpusforge.clean.evaluation_texts import evaluation_texts
+from corpusforge.clean.ngrams import normal_words
+
+Documents = Callable[..., pa.RecordBatch]
+PIECES = [*"ab .,-'\n\tZÉéßİЖж中か・〜。Ａ！—…«×ªµ한", "word", "The", "longer-than-eight", " ", " ", " "]
+TEXTS = st.lists(st.sampled_from(PIECES), max_size=30).map("".join)
+SENTENCE = "Every student who has read the old books of that library likes some of them a lot."
+
+
+@given(st.lists(st.one_of(TEXTS, st.text(max_size=40)), max_size=4))
+@example(["中", "文a", "b中"])
+@settings(deadline=None, max_examples=500)
+def test_words_are_those_of_the_oracle(texts: list[str]) -> None:
+    texts = [t.encode("utf-8", "replace").decode() for t in texts]
+    found = normal_words(pa.array(["x", *texts, "y"], pa.string()).slice(1, len(texts)))
+    bounds = zip(found.offsets[:-1].tolist(), found.offsets[1:].tolist(), strict=True)
+    assert [found.text(a, b - a).split(" ") if a < b else [] for a, b in bounds] == [words(t) for t in texts]
+
+
+ROWS = st.lists(st.sampled_from(["a", "b", "A,", "b-a", "中"]), max_size=24).map(" ".join)
+
+
+@given(
+    texts=st.lists(ROWS, min_size=1, max_size=4),
+    evaluation=st.lists(ROWS, min_size=1, max_size=4),
+    length=st.sampled_from([8, 10, 13]),
+)
+@settings(deadline=None, max_examples=200)
+def test_decisions_are_those_of_the_oracle(
+    texts: list[str],
+    evaluation: list[str],
+    length: int,
+    documents_of: Documents,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    path = tmp_path_factory.mktemp("evaluation") / "e.txt"
+    path.write_text("\n".join(evaluation), "utf-8")
+    found = ContaminationStep((str(path),), length).apply(documents_of(texts))
+    assert found.codes.tolist() == [int(contaminated(t, evaluation, length)) for t in texts]
+
+
+def test_hashes_of_one_word_and_many_agree() -> None:
+    found = normal_words(pa.array([f"{SENTENCE} {'x' * 100} {'x' * 64 + 'y' * 36}", SENTENCE.upper()]))
+    places = found.offsets[:-1]
+    for length in range(1, 17):
+        first, second = found.ngrams(length)[places].tolist()
+        assert first == second == found.ngrams_at(places, length)[0]
+    assert len(found.ngrams(1000)) == 0
+
+
+def _layouts(folder: Path) -> None:
+    rows = [{"a": SENTENCE, "b": {"c": ["short", f"2 {SENTENCE}"]}, "n": 3}]
+    lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    (folder / "a.jsonl").write_bytes(lines)
+    (folder / "b.jsonl.gz").write_bytes(gzip.compress(lines))
+    (folder / "c.json").write_text(json.dumps(rows))
+    (folder / "d.txt.bz2").write_bytes(bz2.compress(f"short\n{SENTENCE}\n2 {SENTENCE}".encode()))
+    (folder / "e.tsv").write_text(f'n\ttext\n3\t{SENTENCE}\n4\t2 {SENTENCE}" unmatched\n')
+    with (folder / "f.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["n", "text"], ["3", SENTENCE], ["4", f"2 {SENTENCE}\nsecond line"]])
+    table = pa.table({"a": [SENTENCE], "b": [[{"c": f"2 {SENTENCE}"}]], "n": [3]})
+    pq.write_table(table, folder / "g.parquet")
+    with tarfile.open(folder / "h.tar.gz", "w:gz") as archive:
+        for name in ("../up/x.jsonl", "data/y.parquet", "z.bin"):
+            content = lines if "jsonl" in name else (folder / "g.parquet").read_bytes()
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    (folder / "i.bin").write_bytes(b"\x00")
+
+
+def test_every_layout_is_read(tmp_path: Path) -> None:
+    _layouts(tmp_path)
+    found: dict[str, list[str]] = {}
+    for name, column in evaluation_texts([str(tmp_path)]):
+        found.setdefault(name.removeprefix(f"{tmp_path.name}/"), []).extend(column.to_pylist())
+    assert list(found) == [
+        *("a.jsonl", "b.jsonl.gz", "c.json", "d.txt.bz2", "e.tsv", "f.csv", "g.parquet"),
+        *("h.tar.gz:../up/x.jsonl", "h.tar.gz:data/y.parquet"),
+    ]
+    assert all(SENTENCE in texts and any(t.startswith(f"2 {SENTENCE}") for t in texts) for texts in found.values())
+    assert not (tmp_path.parent / "up").exists()
+
+
+def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+    for name, content in {
+        "a.jsonl": b'{"a": 1}\n{"a"',
+        "b.parquet": b"no",
+        "c.tar.gz": b"no",
+        "d.txt.gz": b"no",
+    }.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(errors.InputUnreadable, match="cannot be read as an evaluation file") as caught:
+            ContaminationStep((str(tmp_path / name),)).check()
+        assert "\n" not in str(caught.value)
+    deep = tmp_path / "e.jsonl"
+    deep.write_text("[" * 100_000 + "]" * 100_000)
+    with pytest.raises(errors.InputUnreadable, match=r"e\.jsonl: .*line 1"):
+        ContaminationStep((str(deep),)).check()
+    odd = tmp_path / "f.odd"
+    odd.write_text(SENTENCE)
+    with pytest.raises(errors.InputUnreadable, match="ending is not known"):
+        ContaminationStep((str(odd),)).check()
+    with pytest.raises(errors.InputMissing, match="no such evaluation file"):
+        ContaminationStep((str(tmp_path / "none"),)).check()
+    few = tmp_path / "few.txt"
+    few.write_text("only seven words are in this line\n")
+    with pytest.raises(errors.InputMissing, match="no text of 8 words or more"):
+        ContaminationStep((str(few),)).check()
+    with pytest.raises(errors.RecipeInvalid, match="14 words; from 8 to 13"):
+        ContaminationStep((str(few),), 14).check()
+
+
+def test_resources_say_what_is_looked_for(tmp_path: Path, documents_of: Documents) -> None:
+    path = tmp_path / "e.txt"
+    path.write_text(f"{SENTENCE}\nonly seven words are in this line\n")
+    step = ContaminationStep((str(path),))
+    found = step.resources()
+    assert {k: found[k] for k in ("files", "texts", "too_short", "ngrams")} == {
+        "files": 1,
+        "texts": 2,
+        "too_short": 1,
+        "ngrams": 5,
+    }
+    other = tmp_path / "other" / "e.txt"
+    other.parent.mkdir()
+    other.write_text(f"{SENTENCE} More.")
+    assert ContaminationStep((str(other),)).resources()["digest"] != found["digest"]
+    verdict = pickle.loads(pickle.dumps(step)).apply(documents_of([f"See: {SENTENCE.upper()}", "Nothing."]))
+    assert verdict.codes.tolist() == [1, 0] and verdict.reasons[1] == "page:contaminated"
+    assert verdict.details == {0: "e.txt: every student who has read the old books of that library likes some"}
+
+
+def test_planted_copies_of_real_benchmarks_are_all_found(shared_data: Path, documents_of: Documents) -> None:
+    step = ContaminationStep((str(shared_data / "eval/blimp-data.tar.gz"), str(shared_data / "eval/glue/RTE/dev.tsv")))
+    step.check()
+    planted, clean = [], []
+    filler = "It was a plain day, and nothing at all had been planned for it by anyone."
+    for number, (_, column) in enumerate(evaluation_texts(step.paths)):
+        for text in column.to_pylist()[number % 7 :: 97]:
+            count = len(words(text))
+            around = f"{filler} (“{' '.join(text.upper().split())}”) {filler}"
+            (planted if count >= 8 else clean).append(around)
+    assert len(planted) > 500 and len(clean) > 500
+    assert step.apply(documents_of(planted)).codes.all()
+    assert not step.apply(documents_of(clean)).codes.any()
