@@ -95,6 +95,7 @@ def near_documents(
     threshold: float,
     *,
     index: Sequence[Path] = (),
+    shard_bytes: int = 64 << 20,
     **how: Any,
 ) -> Done:
     """The whole method `documents`. ``index``: shards of signatures."""
@@ -102,7 +103,7 @@ def near_documents(
     others = [ShardUnit(first + n, str(path), 1, 1) for n, path in enumerate(index)]
     compare_units(units, folder, signing, threshold, best=False, index=others, **how)
     settle_groups(folder, [unit.number for unit in (*units, *others)], first)
-    work = KeepWork(str(output), folder, signing, first, export=True)
+    work = KeepWork(str(output), folder, signing, first, shard_bytes, export=True)
     return _done(output, [work(unit, lambda _: None) for unit in units], ("documents", "repeats", "clusters"))
 
 
