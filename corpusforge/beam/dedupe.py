@@ -34,6 +34,9 @@ METHODS = {
 SCRATCH = "scratch"
 """Folder below the output for what is removed when the stage is through."""
 
+_DONE = ".json"
+"""Behind the name of a method's folder: the file of its rows, written when it is through."""
+
 
 def scratch_of(output: str, method: str) -> str:
     """Where a method that writes to ``output`` may keep files; it removes them when it is through."""
@@ -64,6 +67,8 @@ def run(
     parts = _carry(engine, folders, [len(rows) for rows in steps], output, len(reads), progress)
     method = importlib.import_module(METHODS[last])
     steps.append(method.run_method(engine, settings, reads, output, progress, audit_only=audit_only))
+    for folder in folders:  # first, so that what is half removed is never taken for whole
+        shards.remove(f"{folder}{_DONE}")
     shards.remove(shards.join(output, SCRATCH))
     return chained(settings.method, steps, parts)
 
@@ -72,7 +77,7 @@ def _step(
     engine: Engine, settings: Dedupe, name: str, units: Sequence[ShardUnit], folder: str, progress: Progress
 ) -> list[UnitResult]:
     """A method that is not the last; done already where its rows are there."""
-    mark = f"{folder}.json"
+    mark = f"{folder}{_DONE}"
     if shards.exists(mark):
         return [UnitResult(**row) for row in shards.read_json(mark)]
     method = importlib.import_module(METHODS[name])
