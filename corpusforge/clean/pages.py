@@ -19,7 +19,7 @@ from corpusforge.clean.phrases import Phrases
 from corpusforge.clean.rules import Rules
 from corpusforge.clean.sentences import SentenceCounter
 from corpusforge.clean.step import KEPT, Codes
-from corpusforge.text import I64, text_bytes
+from corpusforge.text import I64, byte_slices, text_bytes
 
 TOO_LONG, FEW_PARAGRAPHS, LOREM_IPSUM, CURLY_BRACE, BADWORD, NO_LINES, FEW_SENTENCES = range(1, 8)
 
@@ -77,22 +77,17 @@ def too_long(text: pa.StringArray, limit: int) -> Mask:
 def count_paragraphs(text: pa.StringArray, characters: int) -> I64:
     """Lines of each text, cut at "\\n" only and not stripped, that have so many characters or more."""
     data, offsets = text_bytes(text)
-    low, high = int(offsets[0]), int(offsets[-1])
-    begins = (data[low:high] & 0xC0) != 0x80  # the first byte of a character
-    before = np.concatenate([[0], np.cumsum(begins)])
-    ends = np.flatnonzero(data[low:high] == 0x0A)
-    # Every line ends at a line feed or with its document.
-    owners = np.concatenate([np.searchsorted(offsets - low, ends, "right") - 1, np.arange(len(text))])
-    stops = np.concatenate([ends, offsets[1:] - low])
+    ends = np.flatnonzero(data[offsets[0] : offsets[-1]] == 0x0A) + offsets[0]
+    owners = np.concatenate([np.searchsorted(offsets, ends, "right") - 1, np.arange(len(text))])
+    stops = np.concatenate([ends, offsets[1:]])  # every line ends at a line feed or with its document
     order = np.lexsort((stops, owners))
     owners, stops = owners[order], stops[order]
-    starts = np.empty_like(stops)
-    starts[1:] = stops[:-1] + 1
-    first = np.ones(len(stops), bool)
-    first[1:] = owners[1:] != owners[:-1]
-    starts[first] = offsets[:-1] - low
-    long = before[stops] - before[starts] >= characters
-    return np.bincount(owners[long], minlength=len(text))
+    starts = np.concatenate([[0], stops[:-1] + 1])
+    first = np.searchsorted(owners, np.arange(len(text)))
+    starts[first] = offsets[:-1]
+    likely = np.flatnonzero(stops - starts >= characters)  # bytes are never fewer than characters
+    lengths = np.asarray(pc.utf8_length(byte_slices(data, starts[likely], stops[likely])))
+    return np.bincount(owners[likely[lengths >= characters]], minlength=len(text))
 
 
 def judge_pages(judged: Judged, rules: Rules, counter: SentenceCounter) -> Pages:

@@ -50,21 +50,20 @@ class Phrases:
 def _holding(content: bytes, offsets: I64, phrases: tuple[str, ...]) -> I64:
     """Numbers of the texts that hold one of the phrases; ``content`` begins at ``offsets[0]``.
 
-    Python loops with a reason: one step a hit, and hits are rare; the search itself is C.
+    Python loops with a reason: one step a text that holds a probe, and these are rare; the search itself is C.
     """
-    hits: list[int] = []
+    edges, needles = offsets - offsets[0], [phrase.encode() for phrase in phrases]
+    found: set[int] = set()
     for probe in _probes(phrases):
         at = content.find(probe)
         while at >= 0:
-            hits.append(at)
-            at = content.find(probe, at + 1)
-    if not hits:
-        return np.empty(0, np.int64)
-    edges = offsets - offsets[0]
-    owners = np.unique(np.searchsorted(edges, hits, "right") - 1).tolist()
-    needles = [phrase.encode() for phrase in phrases]
-    # A hit may lie across two texts, or be a part of a phrase only.
-    return np.array([n for n in owners if any(p in content[edges[n] : edges[n + 1]] for p in needles)], np.int64)
+            number = int(np.searchsorted(edges, at, "right")) - 1
+            start, stop = int(edges[number]), int(edges[number + 1])
+            # A hit may lie across two texts, or be a part of a phrase only. Either way this text is settled.
+            if number not in found and any(content.find(needle, start, stop) >= 0 for needle in needles):
+                found.add(number)
+            at = content.find(probe, stop)
+    return np.array(sorted(found), np.int64)
 
 
 @cache
