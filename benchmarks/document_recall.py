@@ -1,0 +1,136 @@
+"""Recall of near-duplicate documents: Wikipedia articles that stand in several dumps, against brute force.
+
+    python benchmarks/document_recall.py enwiki-multidump-dev.jsonl.gz [OTHER.jsonl.gz...]
+
+The truth is the Jaccard similarity of every pair of these documents, by Python sets of word 5-shingles, without
+signatures or bands. For each threshold: how many pairs are that similar; the share of them that meets in a band, as the
+mean over many seeds of the signatures, beside what LSH theory says for the similarities of these very pairs; how many
+pairs belong into one group (connected components of the true pairs), how many of these the stage groups, how many it
+misses, and how many others it groups. Files after the first add documents to the stage's input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import platform
+import tempfile
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from corpusforge import shards
+from corpusforge.beam import near_documents
+from corpusforge.beam.engine import Engine
+from corpusforge.dedupe.lsh import band_hashes, bands_for, bucket_pairs
+from corpusforge.dedupe.minhash import Signer
+from corpusforge.dedupe.normalise import normalise
+from corpusforge.progress import Silent
+from corpusforge.schemas import DOCUMENTS
+from corpusforge.sections import Dedupe
+from corpusforge.text import sentence_spans
+from corpusforge.units import ShardUnit
+
+THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
+OTHERS = 2000
+PIECE = 100_000
+
+
+def read(paths: list[str]) -> tuple[list[str], int]:
+    """Texts of all files, and how many are of the first."""
+    texts: list[str] = []
+    first = 0
+    for path in paths:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            rows = [json.loads(line)["text"] for line in file]
+        texts += rows if not first else [row[:PIECE] for row in rows[:OTHERS]]
+        first = first or len(rows)
+    return texts, first
+
+
+def brute_force(texts: list[str], words: int = 5) -> dict[tuple[int, int], float]:
+    """Similarity of every pair of documents that share a shingle."""
+    sets = []
+    for text in texts:
+        found = " ".join(form for form in normalise(sentence_spans(pa.array([text]))).to_pylist() if form).split(" ")
+        sets.append({tuple(found[i : i + words]) for i in range(max(1, len(found) - words + 1))})
+    pairs = {}
+    for i, j in combinations(range(len(sets)), 2):
+        shared = len(sets[i] & sets[j])
+        if shared:
+            pairs[i, j] = shared / len(sets[i] | sets[j])
+    return pairs
+
+
+def candidates(texts: list[str], threshold: float, seed: int) -> set[tuple[int, int]]:
+    """Pairs that meet in a band, as the stage lists them, and pairs of equal signatures."""
+    signer = Signer(seed=seed)
+    signatures, real = signer.document_signatures(signer.shingles(sentence_spans(pa.array(texts))))
+    rows = np.flatnonzero(real)
+    hashes = band_hashes(signatures[rows], bands_for(threshold, signer.permutations))
+    owners = np.repeat(rows, hashes.shape[1])
+    pairs = owners[bucket_pairs(hashes.ravel(), (owners,))]
+    return {(min(a, b), max(a, b)) for a, b in pairs.tolist()}
+
+
+def run_stage(texts: list[str], threshold: float) -> list[dict[str, Any]]:
+    """The method's own steps: rows of clusters/."""
+    records = [{"id": str(n), "source": "benchmark", "position": n, "text": text} for n, text in enumerate(texts)]
+    with tempfile.TemporaryDirectory(prefix="recall-") as folder:
+        writer = shards.ShardWriter(folder, "in.parquet", DOCUMENTS, "parquet")
+        writer.write(pa.RecordBatch.from_pylist(records, schema=DOCUMENTS))
+        shard = writer.finish()
+        unit = ShardUnit(0, shards.join(folder, shard.name), shard.rows, shard.bytes)
+        settings = Dedupe(method=("documents",), threshold=threshold)
+        near_documents.run_method(Engine(1), settings, [unit], shards.join(folder, "out"), Silent())
+        paths = Path(folder, "out/clusters").glob("*.parquet")
+        return [row for path in paths for batch in shards.read_shard(str(path)) for row in batch.to_pylist()]
+
+
+def joined(pairs: set[tuple[int, int]], count: int) -> set[tuple[int, int]]:
+    """All pairs of documents that hang together through these."""
+    label = list(range(count))
+    for a, b in sorted(pairs):
+        old, new = label[b], label[a]
+        label = [new if other == old else other for other in label]
+    return {(i, j) for i, j in combinations(range(count), 2) if label[i] == label[j]}
+
+
+def main() -> None:
+    """Print a row a threshold."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("texts", nargs="+", help="JSONL files with a text column, .gz")
+    parser.add_argument("--seeds", type=int, default=100, help="seeds of signatures for the mean (default 100)")
+    given = parser.parse_args()
+    texts, first = read(given.texts)
+    truth = brute_force(texts[:first])
+    versions = f"python {platform.python_version()}, numpy {np.__version__}, pyarrow {pa.__version__}"
+    print(f"{first} documents of {Path(given.texts[0]).name} and {len(texts) - first} others; {versions};", end=" ")
+    print(f"{platform.machine()}, {os.cpu_count()} cores; {given.seeds} seeds")
+    print("threshold | bands | pairs | theory | in a band | to group | grouped | missed | needless")
+    for threshold in THRESHOLDS:
+        bands = bands_for(threshold, Signer().permutations)
+        alike = {pair for pair, similarity in truth.items() if similarity >= threshold}
+        theory = float(np.mean(bands.recall(np.array([truth[pair] for pair in alike]))))
+        shares = [len(alike & candidates(texts[:first], threshold, seed)) / len(alike) for seed in range(given.seeds)]
+        found = {pair for pair in _members(run_stage(texts, threshold)) if min(pair) < first}
+        wanted = joined(alike, first)
+        shown = f"{threshold} | {bands.bands} x {bands.rows} | {len(alike)} | {theory:.3f} | {np.mean(shares):.3f}"
+        missed, needless = len(wanted - found), len(found - wanted)
+        print(f"{shown} | {len(wanted)} | {len(wanted & found)} | {missed} | {needless}", flush=True)
+
+
+def _members(clusters: list[dict[str, Any]]) -> set[tuple[int, int]]:
+    by_survivor: dict[str, list[int]] = {}
+    for row in clusters:
+        by_survivor.setdefault(row["survivor"], []).append(int(row["document"]))
+    return {pair for members in by_survivor.values() for pair in combinations(sorted(members), 2)}
+
+
+if __name__ == "__main__":
+    main()
