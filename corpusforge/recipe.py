@@ -59,7 +59,7 @@ def _convert(value: Any, like: Any) -> Any:
         if isinstance(like, tuple):
             return tuple(v for v in value.split(",") if v)
         return _parse(value, like)
-    if isinstance(like, tuple) and isinstance(value, list):
+    if isinstance(like, tuple) and isinstance(value, list) and all(isinstance(v, str | int | float) for v in value):
         return tuple(str(v) for v in value)
     if isinstance(like, float) and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
@@ -97,6 +97,8 @@ def load(name_or_path: str) -> Recipe:
         values = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise errors.RecipeInvalid(str(path), f"not valid TOML ({error})", "mend the line it names") from None
+    except RecursionError:
+        raise errors.RecipeInvalid(str(path), "nested too deeply", "a recipe is sections of settings") from None
     recipe = build({"name": path.stem, **values}, where=str(path))
     return _resolve(recipe, path.parent)
 

@@ -49,6 +49,12 @@ def some_of(*values: str) -> Check:
     return check
 
 
+def plain_name(value: str) -> str | None:
+    """The value may name a folder: a recipe of somebody else's must not choose where it lies."""
+    plain = value and not value.startswith(".") and not any(c in "/\\" or not c.isprintable() for c in value)
+    return None if plain else "must be a name without slashes that begins with no dot"
+
+
 def at_least(low: float) -> Check:
     """The value is a number not below ``low``."""
     return lambda v: None if v >= low else f"must be at least {low:g}"
@@ -361,7 +367,7 @@ class Evaluate:
 class Recipe:
     """The whole line. ``stages``: which sections `corpusforge run` carries out, in the order of the line."""
 
-    name: str = option("run", "what the run is called in reports and the model card")
+    name: str = option("run", "what the run is called in reports and the model card", check=plain_name)
     seed: int = option(0, "seed of everything random", check=between(0, 2**63 - 1))
     stages: tuple[str, ...] = option(
         LINE,

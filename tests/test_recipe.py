@@ -51,6 +51,10 @@ def test_flags_lie_over_the_recipe() -> None:
         ("[instances]\nmask_rate = 1.5", "must lie between 0 and 1"),
         ("[instances]\nformat = 'pairs'", "must be one of doc-sentences, segment-pair"),
         ("clean = 3", "write it as a section"),
+        ("[clean]\nrules = [['a']]", "is no list"),
+        ("name = '../elsewhere'", "must be a name without slashes"),
+        ("name = '..'", "must be a name without slashes"),
+        ("name = " + "[" * 100_000, "nested too deeply"),
         ("[clean", "not valid TOML"),
     ],
 )
