@@ -19,11 +19,12 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import xxhash
 
 from corpusforge.dedupe.normalise import ascii_table, code_table
 from corpusforge.seeds import U64
-from corpusforge.text import I64, U8, Spans
+from corpusforge.text import I64, U8, Spans, text_bytes
 
 LONG_WORD = 64
 """Words of more bytes than this are hashed one by one with xxh3-64: sixteen-byte words fill a page of English, longer
@@ -82,6 +83,12 @@ def hash_words(sentences: Spans, *, fold_numbers: bool = False) -> Words:
     _hash_odd(hashes, text, starts, stops, normal.odd, fold_numbers)
     offsets = np.searchsorted(starts, np.append(sentences.starts - first, last - first))
     return Words(hashes, offsets)
+
+
+def whole_documents(text: pa.StringArray) -> Spans:
+    """Every document of a column as one sentence: its words are the same, for no sentence ends inside a word."""
+    data, offsets = text_bytes(text)
+    return Spans(data, offsets[:-1], offsets[1:], np.arange(len(offsets)), offsets[:-1])
 
 
 def hash_word(word: bytes) -> int:

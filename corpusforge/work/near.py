@@ -31,8 +31,9 @@ from corpusforge.dedupe.near import SIGNED, Pairs
 from corpusforge.dedupe.normalise import Bools
 from corpusforge.dedupe.packed import pack
 from corpusforge.dedupe.spans import SPANS
+from corpusforge.dedupe.words import whole_documents
 from corpusforge.seeds import U64
-from corpusforge.text import I64, sentence_spans, text_bytes
+from corpusforge.text import I64, sentence_spans
 from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
 from corpusforge.work.alike import alike
 from corpusforge.work.dedupe import cuts_folder, read_cuts
@@ -105,16 +106,15 @@ class SignWork:
 
 def sign_documents(documents: pa.RecordBatch, signing: Signing) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     """SPANS and SIGNED rows of a DOCUMENTS batch."""
-    found = sentence_spans(documents.column("text"))
-    shingles = signing.signer.shingles(found)
     if signing.span_sentences:
-        sets = shingles.span_sets(signing.span_sentences)
+        found = sentence_spans(documents.column("text"))
+        sets = signing.signer.shingles(found).span_sets(signing.span_sentences)
         inside = np.repeat(found.bases[: documents.num_rows], np.diff(found.offsets))
         offsets, starts, stops = found.offsets, found.starts - inside, found.stops - inside
     else:
-        sets = shingles.document_sets()
-        offsets, starts = np.arange(documents.num_rows + 1), np.zeros(documents.num_rows, np.int64)
-        stops = np.diff(text_bytes(documents.column("text"))[1])
+        found = whole_documents(documents.column("text"))
+        sets = signing.signer.shingles(found).document_sets()
+        offsets, starts, stops = found.offsets, np.zeros(documents.num_rows, np.int64), found.stops - found.starts
     signatures, real = signing.signer.sign(sets)
     hashes = sets.fingerprints() if signing.span_sentences else near.signature_hashes(signatures, real)
     rows = spans.span_rows(documents, offsets, starts, stops, hashes, signing.survivor)

@@ -12,7 +12,7 @@ from oracles.spans import words_of
 
 from corpusforge.dedupe.minhash import Signer
 from corpusforge.dedupe.minima import range_minima
-from corpusforge.dedupe.words import hash_words
+from corpusforge.dedupe.words import hash_words, whole_documents
 from corpusforge.text import Spans, sentence_spans, text_bytes
 
 CHARACTERS = st.one_of(
@@ -55,6 +55,15 @@ def test_real_sentences_have_the_words_of_their_text(texts: list[str]) -> None:
     found = hash_words(sentence_spans(pa.array(texts, pa.string())))
     expected = [word for text in texts for word in oracle.split_words(text.replace("\n", " "))]
     assert found.hashes.tolist() == [oracle.hash_word(word) for word in expected]
+
+
+@given(st.lists(st.text(CHARACTERS, max_size=60), max_size=5))
+@settings(max_examples=200, deadline=None)
+def test_a_document_has_the_words_of_its_sentences(texts: list[str]) -> None:
+    column = pa.array(["", *texts, ""], pa.string()).slice(1)
+    whole, split = hash_words(whole_documents(column)), hash_words(sentence_spans(column))
+    assert whole.hashes.tolist() == split.hashes.tolist()
+    assert whole.offsets.tolist() == split.offsets[sentence_spans(column).offsets].tolist()
 
 
 @given(DOCUMENTS, st.integers(1, 4), st.integers(1, 6), st.sampled_from([1, 4, 64]))
