@@ -39,7 +39,8 @@ def show_diff(a: str, b: str) -> None:
     if type(left) is not type(right):
         terminal.show(
             f"{a} is of the kind {kind_of(left)}, {b} of the kind {kind_of(right)}: they look at different things, and "
-            "'-' is a rule that the kind does not have. What they do to the same pages: corpusforge clean with each."
+            "'-' is a rule that the kind does not have. To see what they do to the same pages: corpusforge clean with "
+            "each, then corpusforge report A --against B."
         )
 
 

@@ -1,0 +1,67 @@
+"""`corpusforge rules`: what is shown of packs, and how two of them differ, for every pair there is."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from corpusforge import errors
+from corpusforge.clean.packs import diff_packs, kind_of, list_packs, load_pack
+from corpusforge.stages import packs
+
+PAIRS = list(itertools.combinations(list_packs(), 2))
+
+
+def test_the_list_names_every_pack(capsys: pytest.CaptureFixture[str]) -> None:
+    packs.show_list()
+    shown = capsys.readouterr().out
+    assert {"c4-datatrove", "c4-paper", "c4-tfds-2", "c4-tfds-3.1", "c4-zh", "mc4", "gopher", "fineweb"} <= set(
+        list_packs()
+    )
+    assert all(name in shown for name in list_packs())
+
+
+@pytest.mark.parametrize("name", list_packs())
+def test_a_pack_is_shown_with_its_sources(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    packs.show_pack(name)
+    shown = "".join(capsys.readouterr().out.split())
+    assert kind_of(load_pack(name)) in shown
+    assert "source" in shown
+
+
+@pytest.mark.parametrize(("a", "b"), PAIRS)
+def test_every_pair_differs_and_says_where(a: str, b: str, capsys: pytest.CaptureFixture[str]) -> None:
+    left, right = load_pack(a), load_pack(b)
+    rows = diff_packs(left, right)
+    assert rows
+    assert diff_packs(right, left) and {r[0] for r in diff_packs(right, left)} == {r[0] for r in rows}
+    for key, x, y in rows:
+        if key != "kind":
+            assert (left.values().get(key), right.values().get(key)) == (x, y) and x != y
+    packs.show_diff(a, b)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert (kind_of(left) == kind_of(right)) == ("look at different things" not in shown)
+    assert rows[0][0] == "kind" or kind_of(left) == kind_of(right)
+
+
+def test_a_pack_does_not_differ_from_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    packs.show_diff("mc4", "mc4")
+    assert "do not differ" in capsys.readouterr().out
+
+
+def test_a_title_that_means_harm_is_shown_as_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        'kind = "patterns"\ntitle = "[red]x[/]\\u001b[2J[link=file:///etc/passwd]y"\n'
+        '[drop_lines]\nvalue = ["[/nonsense]"]\nsource = "s"\n[drop_pages]\nvalue = []\nsource = "s"\n'
+    )
+    packs.show_pack(str(path))
+    shown = capsys.readouterr().out
+    assert "\x1b[2J" not in shown and "[red]x[/]" in shown and "[/nonsense]" in shown
+
+
+def test_an_unknown_pack_is_one_line() -> None:
+    with pytest.raises(errors.InputMissing, match="did you mean 'c4-tfds-"):
+        packs.show_diff("c4-tfds-3", "mc4")
