@@ -8,6 +8,7 @@ A word is a white-space word. What the paper leaves open is a value of the pack.
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -134,9 +135,10 @@ def _counted(words: Words, rules: GopherRules) -> Bools | None:
     characters = "".join(rules.uncounted_characters)
     counted = np.ones(len(words.vocabulary), bool)
     plain = not re.search("[A-Za-z]", characters)
+    numbers = _without_ascii_letters(words.vocabulary) if plain else np.arange(len(counted))
     # A Python loop with a reason: only words without a letter of ASCII, once each for the whole batch.
-    for number in _without_ascii_letters(words.vocabulary).tolist() if plain else range(len(counted)):
-        counted[number] = bool(words.vocabulary[number].as_py().strip(characters))
+    stripped = map(str.strip, words.vocabulary.take(pa.array(numbers)).to_pylist(), itertools.repeat(characters))
+    counted[numbers] = np.fromiter(map(bool, stripped), bool, len(numbers))
     return _of_vocabulary(words, counted)
 
 
@@ -145,8 +147,8 @@ def _alphabetic(vocabulary: pa.StringArray) -> Bools:
     found = np.ones(len(vocabulary), bool)
     numbers = _without_ascii_letters(vocabulary)
     # A Python loop with a reason: Arrow's tables of letters are of another version of Unicode; these words are few.
-    for number, word in zip(numbers.tolist(), vocabulary.take(pa.array(numbers)).to_pylist(), strict=True):
-        found[number] = any(map(str.isalpha, word))
+    letters = (any(map(str.isalpha, word)) for word in vocabulary.take(pa.array(numbers)).to_pylist())
+    found[numbers] = np.fromiter(letters, bool, len(numbers))
     return found
 
 
