@@ -34,21 +34,44 @@ class Badwords:
         self.entries, self.edges = sorted(set(entries)), edges
 
     def find(self, texts: pa.StringArray) -> list[str | None]:
-        """The first entry (in sorted order) that each text holds, or None."""
+        """The entry that each text holds first, or None."""
         found: list[str | None] = [None] * len(texts)
         if not self.entries:
             return found
-        suspects = pc.or_(pc.match_substring_regex(texts, self._wide), pc.match_substring(texts, "İ"))
+        # Lower case of these two depends on what is around them.
+        odd = np.asarray(pc.match_substring_regex(texts, "[İΣ]"), bool)
+        suspects = np.flatnonzero(odd | np.asarray(pc.match_substring_regex(texts, self._wide), bool))
+        chosen = texts.take(pa.array(suspects))
+        # Arrow looks for places byte by byte: it misses capitals beyond ASCII, which `_decide` finds.
+        places = pc.find_substring_regex(chosen, self._wide).to_pylist()
         # A Python loop with a reason: only pages that hold an entry next to ASCII non-word characters come here.
-        for number in np.flatnonzero(np.asarray(suspects, bool)).tolist():
-            found[number] = self._decide(texts[number].as_py().lower())
+        for number, place, text in zip(suspects.tolist(), places, chosen.to_pylist(), strict=True):
+            near = None if odd[number] or place < 0 else self._at(text, place)
+            found[number] = near or self._decide(text.lower())
         return found
 
+    def _at(self, text: str, place: int) -> str | None:
+        """The first entry (in sorted order) at the byte where Arrow found one, if Python's expression agrees."""
+        data = text.encode()
+        window = data[place : place + self._reach].decode("utf-8", "ignore").lower()
+        if not self.edges:
+            return next((e for e in self.entries if window.startswith(e)), None)
+        # Behind the beginning of a text the first character is the one before the entry.
+        head = r"\W" if place else r"(?:\W|^)"
+        near = (e for e in self.entries if e in window)
+        return next((e for e in near if re.match(rf"{head}{re.escape(e)}(?:\W|$)", window)), None)
+
     def _decide(self, lowered: str) -> str | None:
+        """The first entry (in sorted order) anywhere: for what `_at` leaves open."""
         inside = [entry for entry in self.entries if entry in lowered]
         if not self.edges:
             return inside[0] if inside else None
         return next((e for e in inside if re.search(rf"(?:\W|^){re.escape(e)}(?:\W|$)", lowered)), None)
+
+    @cached_property
+    def _reach(self) -> int:
+        """Bytes that hold any entry, as long as it may be in capitals, with a character on both sides and one more."""
+        return max(4 * len(entry) for entry in self.entries) + 12
 
     @cached_property
     def _wide(self) -> str:
@@ -85,8 +108,15 @@ def load_badwords(setting: str, language: str, rules: Rules, *, required: bool) 
             "run 'corpusforge rules fetch badwords', name a folder of lists, or switch it off with '--badwords off'",
         )
     removed = {entry for key, _, entry in (r.partition(":") for r in rules.badwords_removed) if key == language}
-    entries = {line.strip() for line in path.read_text("utf-8").split("\n")} - removed - {""}
+    entries = {line.strip() for line in _read(path).split("\n")} - removed - {""}
     return Badwords(sorted(entries), edges=language not in rules.badword_substring_languages)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise errors.InputUnreadable(str(path), f"no list of words ({error})", "one word a line, in UTF-8") from None
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,10 +18,22 @@ from oracles.c4_tfds import bad_word
 
 from corpusforge import errors
 from corpusforge.clean.badwords import Badwords, BadwordsStep, load_badwords
+from corpusforge.clean.fetch import LISTS
 from corpusforge.clean.rules import Rules
 
 ENTRIES = ["bad", "ki", "kiss", "two words", "a.b", "$$$", "schlaß", "плохо", "坏", "(x)"]
-PIECES = [*ENTRIES, "BAD", "KI\u017f\u017f", "\u212aiss", "Kİ", "ki\u0307", "Плохо", "SCHLAẞ", *" \n.,-_7éaZ中\x00"]
+PIECES = [
+    *"Σß(é",
+    *ENTRIES,
+    "BAD",
+    "KI\u017f\u017f",
+    "\u212aiss",
+    "Kİ",
+    "ki\u0307",
+    "Плохо",
+    "SCHLAẞ",
+    *" \n.,-_7éaZ中\x00",
+]
 
 
 @given(st.lists(st.lists(st.sampled_from(PIECES), max_size=8).map("".join), max_size=4), st.booleans())
@@ -48,6 +61,31 @@ def test_lists_are_read_as_c4_reads_them(rules: Rules, tmp_path: Path) -> None:
     assert load_badwords(str(tmp_path), "de", rules, required=False) is None
     with pytest.raises(errors.ResourceMissing, match="rules fetch badwords"):
         load_badwords(str(tmp_path), "de", rules, required=True)
+
+
+def test_a_list_that_is_no_text_is_one_line(rules: Rules, tmp_path: Path) -> None:
+    (tmp_path / "de").write_bytes(b"\xff\xfe")
+    with pytest.raises(errors.InputUnreadable, match=r"de: no list of words .* in UTF-8"):
+        load_badwords(str(tmp_path), "de", rules, required=True)
+
+
+def test_all_28_lists_take_linear_time(rules: Rules, shared_data: Path) -> None:
+    folder = shared_data / "badwords/LDNOOBW"
+    for language in LISTS:
+        words = load_badwords(str(folder), language, rules, required=True)
+        assert words
+        # Nearly every entry, over and over: what makes an expression that goes back on itself slow.
+        text = " ".join(f"{entry[:-1]}q" for entry in words.entries)
+        column = pa.array([(text + " ") * (200_000 // len(text) + 1)])
+        begin = time.perf_counter()
+        words.find(column)
+        assert time.perf_counter() - begin < 5, language
+
+
+def test_the_detail_is_the_entry_found_first() -> None:
+    words = Badwords(["darn", "heck"], edges=True)
+    texts = ["Oh heck. Darn!", "é heck", "HECK", "éheck, darn", "Σ heck darn", "hecks"]
+    assert words.find(pa.array(texts)) == ["heck", "heck", "heck", "darn", "darn", None]
 
 
 def test_the_real_english_list(rules: Rules, shared_data: Path) -> None:
