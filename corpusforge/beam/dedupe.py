@@ -95,7 +95,7 @@ def _carry(
     Parts before ``first`` are the last method's own: a part is a unit of one method.
     """
     for folder, count in zip(folders, counts, strict=True):
-        units = range(count)
+        units = [ShardUnit(number, folder, 0, 0) for number in range(first, first + count)]
         work = CarryWork(folder, output, first)
         run_map(engine, work, units, [0] * count, label="carry", folder=output, progress=progress)
         first += count

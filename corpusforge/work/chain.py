@@ -36,10 +36,10 @@ class CarryWork:
     output: str
     first: int
 
-    def __call__(self, unit: int, advance: Advance) -> UnitResult:
-        """Copy one unit; tallies and statistics stay with the chain's own."""
-        part = self.first + unit
-        for entry in shards.unit_entries(self.folder, unit):
+    def __call__(self, unit: ShardUnit, advance: Advance) -> UnitResult:
+        """Copy one part; tallies and statistics stay with the chain's own."""
+        part = unit.number
+        for entry in shards.unit_entries(self.folder, part - self.first):
             tables = {}
             for name, shard in entry.tables.items():
                 if name != "documents":

@@ -96,7 +96,8 @@ def test_the_line_gives_the_digests_of_the_local_run(portable: Engine, tmp_path:
     for name, engine in (("here", Engine(1)), ("there", portable)):
         out = tmp_path / name
         clean(tmp_path / "pages", out / "clean", engine)
-        dedupe.run(engine, Dedupe(), shards, str(out / "dedupe"), Silent())
+        every = Dedupe(method=("lines", "exact-spans", "near-spans", "documents"), sentences="builtin")
+        dedupe.run(engine, every, shards, str(out / "dedupe"), Silent())
         words = vocab.run(engine, True, shards, str(out / "vocab"), Silent())
         counts, statistics = select_counts(vocab.read_blocks(words), min_count=1, max_words=10**6)
         learned = learn_wordpiece(counts, 512, unused=16)

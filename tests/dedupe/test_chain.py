@@ -50,7 +50,7 @@ def fail_at(number: int, work: Any) -> Any:
     real = work.__call__
 
     def call(self: Any, unit: Any, advance: Any) -> Any:
-        if type(self) is work and getattr(unit, "number", unit) == number:
+        if type(self) is work and unit.number % 3 == number:
             raise Killed
         return real(self, unit, advance)
 
