@@ -64,8 +64,8 @@ class FinewebStep:
         """Nothing is needed."""
 
     def resources(self) -> dict[str, Any]:
-        """The pack says it all."""
-        return {}
+        """The pack's own values."""
+        return {"pack": self.rules.values()}
 
     def apply(self, documents: pa.RecordBatch) -> Verdict:
         """Which pages stay."""

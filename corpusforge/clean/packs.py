@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,6 +77,15 @@ def load_rules(name_or_path: str) -> Rules:
 def kind_of(pack: Pack) -> str:
     """The word for a pack's kind."""
     return next(name for name, kind in KINDS.items() if kind.rules is type(pack))
+
+
+def recorded_pack(name: str, values: Mapping[str, Any]) -> Pack | None:
+    """A pack from its values as a manifest keeps them (`Step.resources`); None where they are of no kind known here."""
+    for kind in KINDS.values():
+        if set(values) == set(kind.rules.rules()):
+            lists = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+            return kind.rules(name=name, title="", sources={}, **lists)
+    return None
 
 
 def step_of(pack: Pack, settings: Settings) -> Step:

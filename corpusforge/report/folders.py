@@ -81,6 +81,9 @@ def _flatten(value: Any, prefix: str, into: dict[str, object]) -> None:
     if isinstance(value, dict):
         for key, inner in value.items():
             _flatten(inner, f"{prefix} {key}".strip(), into)
+    elif isinstance(value, list) and value and all(isinstance(inner, dict) for inner in value):
+        for place, inner in enumerate(value, 1):  # steps of cleaning, say
+            _flatten(inner, f"{prefix} {place}", into)
     elif isinstance(value, bool) or not isinstance(value, int | float):
         into[prefix] = ", ".join(map(str, value)) if isinstance(value, list) else value
     else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow.compute as pc
 from rich.console import RenderableType
@@ -20,6 +20,9 @@ from corpusforge import errors, shards
 from corpusforge.report.plain import visible
 from corpusforge.report.tables import pairs, reason_style
 from corpusforge.shards import Manifest
+
+if TYPE_CHECKING:
+    from corpusforge.clean.pack import Pack
 
 Line = tuple[int, str, str | None]
 """Number of a line from 0, its text, and the reason why it was dropped."""
@@ -142,13 +145,21 @@ def _judge(text: str, manifest: Manifest) -> list[Line]:
     """Lines of a page judged again, without language and word lists: the page's own verdict is known already."""
     from corpusforge.clean.apply import explain
     from corpusforge.clean.chain import cleaner_of
-    from corpusforge.clean.packs import load_pack
 
-    section = manifest.recipe.get("clean", {})
-    packs = section.get("rules", ["c4-tfds-3.1"])
-    names = [packs] if isinstance(packs, str) else packs  # manifests of before packs could be combined
-    cleaner = cleaner_of(*(load_pack(name) for name in names), language="", sentences="builtin", badwords="off")
+    cleaner = cleaner_of(*_packs(manifest), language="", sentences="builtin", badwords="off")
     return [(number, line, reason) for number, line, reason in explain(text, cleaner)[0]]
+
+
+def _packs(manifest: Manifest) -> list[Pack]:
+    """The packs of a stage with the values they had then; of manifests that keep no values, as they are now."""
+    from corpusforge.clean.packs import load_pack, recorded_pack
+
+    kept = [step for step in manifest.recipe.get("steps", []) if "pack" in step]
+    recorded = [recorded_pack(step["step"], step["pack"]) for step in kept]
+    if recorded and None not in recorded:
+        return [pack for pack in recorded if pack]
+    names = manifest.recipe.get("clean", {}).get("rules", ["c4-tfds-3.1"])
+    return [load_pack(name) for name in ([names] if isinstance(names, str) else names)]
 
 
 def _cut_out(kept: list[dict[str, Any]], cuts: list[dict[str, Any]]) -> list[RenderableType]:

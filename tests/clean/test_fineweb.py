@@ -63,7 +63,7 @@ def test_details_and_resources(documents_of: Callable[..., pa.RecordBatch], fine
         4: "characters in duplicate lines 0.500 > 0.01",
         5: "line breaks a word 0.800 > 0.3",
     }
-    assert (step.name, step.resources()) == ("fineweb", {})
+    assert (step.name, step.resources()) == ("fineweb", {"pack": fineweb.values()})
 
 
 def test_a_rule_about_ends_needs_ends(fineweb: FinewebRules) -> None:

@@ -110,7 +110,7 @@ def test_batches_and_pickles_change_nothing(documents_of: Callable[..., pa.Recor
     parts = [step.apply(batch.slice(n, 1)) for n in range(len(texts))]
     assert whole.codes.tolist() == [part.codes[0] for part in parts]
     assert list(whole.details.values()) == [part.details[0] for part in parts if part.details]
-    assert step.resources() == {} and step.name == name
+    assert step.resources() == {"pack": pack(name).values()} and step.name == name
 
 
 def test_details_say_what_was_measured(documents_of: Callable[..., pa.RecordBatch]) -> None:

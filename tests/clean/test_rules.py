@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from corpusforge import errors
 from corpusforge.bundled import bundled
-from corpusforge.clean.packs import diff_packs, list_packs, load_pack, load_rules
+from corpusforge.clean.packs import Settings, diff_packs, list_packs, load_pack, load_rules, recorded_pack, step_of
 from corpusforge.clean.rules import Rules
 
 PACK = (bundled("rules") / "c4-tfds-3.1.toml").read_text("utf-8")
@@ -66,3 +67,13 @@ def test_a_missing_pack_names_the_nearest(tmp_path: Path) -> None:
         load_rules("c4-tfds-3")
     with pytest.raises(errors.InputMissing, match="check the path"):
         load_rules(str(tmp_path / "none.toml"))
+
+
+@pytest.mark.parametrize("name", list_packs())
+def test_a_pack_comes_back_from_what_a_manifest_keeps(name: str) -> None:
+    pack = load_pack(name)
+    resources = json.loads(json.dumps(step_of(pack, Settings("builtin", "off")).resources()))
+    found = recorded_pack(name, resources["pack"])
+    assert type(found) is type(pack) and found is not None
+    assert found.values() == pack.values()
+    assert recorded_pack(name, {"unknown": 1}) is None
