@@ -1,21 +1,27 @@
 """Fetching what CorpusForge may not carry: the bad-word lists (CC BY 4.0) and Punkt's English model (Apache 2.0).
 
 Comes in: "badwords" or "punkt", and a local folder or nothing (then their public homes, at pinned commits). Goes out:
-files in the user's cache folder, each checked by SHA-256 before it is put in place.
+files in the user's cache folder. All are read and checked by SHA-256 before the first is put in place, each under a
+temporary name. Proxies are those of the environment (HTTPS_PROXY, HTTP_PROXY, NO_PROXY), as `urllib.request` has it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import http.client
 import io
 import os
 import urllib.error
 import urllib.request
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from corpusforge import errors
+
+TIMEOUT_SECONDS = 30
+MOST_BYTES = 64 << 20  # of one file: Punkt's archive of all languages has 4 MB, the longest list 4 kB
 
 Opener = Callable[[str], bytes]
 """Reads a URL whole; raises OSError where it cannot."""
@@ -84,13 +90,23 @@ def fetch(what: str, source: str | None = None, *, opener: Opener | None = None)
     found = _badwords if what == "badwords" else _punkt
     files = list(found(source, opener or _read_url))  # all are checked before the first is written
     folder = cache_folder("badwords" if what == "badwords" else "nltk_data")
-    for name, content in files:
-        target = folder / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = target.with_name(f".unfinished-{os.getpid()}-{target.name}")
+    try:
+        for name, content in files:
+            _put(folder / name, content)
+    except OSError as error:
+        mend = "make room there, or set XDG_CACHE_HOME to another folder"
+        raise errors.OutputTaken(str(folder), f"cannot be written ({error.strerror})", mend) from None
+    return str(folder), len(files)
+
+
+def _put(target: Path, content: bytes) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_name(f".unfinished-{os.getpid()}-{target.name}")
+    try:
         unfinished.write_bytes(content)
         unfinished.replace(target)
-    return str(folder), len(files)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def _badwords(source: str | None, opener: Opener) -> Iterator[tuple[str, bytes]]:
@@ -118,9 +134,17 @@ def _punkt(source: str | None, opener: Opener) -> Iterator[tuple[str, bytes]]:
 def _unzip(content: bytes) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            return {name: archive.read(f"punkt_tab/english/{name}") for name in PUNKT}
-    except (zipfile.BadZipFile, KeyError) as error:
+            return {name: _member(archive, f"punkt_tab/english/{name}") for name in PUNKT}
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, KeyError, ValueError) as error:
         raise errors.InputUnreadable(_PUNKT_URL, f"not the archive expected ({error})", _MEND.format("punkt")) from None
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> bytes:
+    with archive.open(name) as member:
+        content = member.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise ValueError(f"{name} is too large")
+    return content
 
 
 def sorted_digest(content: bytes) -> str:
@@ -148,11 +172,20 @@ def _read_file(path: str) -> bytes:
 def _open(opener: Opener, url: str, what: str) -> bytes:
     try:
         return opener(url)
-    except OSError as error:
-        reason = getattr(error, "reason", error)
-        raise errors.ResourceMissing(url, f"cannot be fetched ({reason})", _MEND.format(what)) from None
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        reason = error if isinstance(error, urllib.error.HTTPError) else getattr(error, "reason", error)
+        said = " ".join(str(reason).split()) or type(error).__name__
+        raise errors.ResourceMissing(url, f"cannot be fetched ({said})", _MEND.format(what)) from None
 
 
 def _read_url(url: str) -> bytes:
-    with urllib.request.urlopen(url, timeout=30) as answer:
-        return bytes(answer.read())
+    opener = urllib.request.build_opener()  # `urlopen` would keep the proxies of its first call
+    with opener.open(url, timeout=TIMEOUT_SECONDS) as answer:
+        content = bytes(answer.read(MOST_BYTES + 1))
+        expected = answer.headers.get("Content-Length", "")
+    if len(content) > MOST_BYTES:
+        raise ValueError(f"the answer has more than {MOST_BYTES >> 20} MiB")
+    # Python's own check does not see an answer cut short where it was asked for at most so many bytes.
+    if expected.isdigit() and len(content) < int(expected):
+        raise ValueError(f"the connection ended at {len(content)} of {expected} bytes")
+    return content
