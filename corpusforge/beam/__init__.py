@@ -1,8 +1,8 @@
 """Everything that knows Apache Beam, and the transforms that fit into anyone's own pipeline.
 
-`ReadDocuments`, `CleanDocuments`, `DedupeSpans`, `CountWords`, `BuildInstances`, `ReadShards`, `WriteShards` and
-`WriteManifest` pass RecordBatches. They are loaded when they are asked for: worker processes of the local pool import
-this package and need no Beam, which takes 0.7 s to load.
+`ReadDocuments`, `CleanDocuments`, `DedupeSpans`, `DedupeDocuments`, `CountWords`, `BuildInstances`, `ReadShards`,
+`WriteShards` and `WriteManifest` pass RecordBatches. They are loaded when they are asked for: worker processes of the
+local pool import this package and need no Beam, which takes 0.7 s to load.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ _HOMES = {
     "RecordBatchCoder": "io",
     "CleanDocuments": "clean",
     "DedupeSpans": "spans",
+    "DedupeDocuments": "documents",
     "CountWords": "vocab",
     "BuildInstances": "build",
     "Engine": "engine",

@@ -18,12 +18,13 @@ from corpusforge.beam.dedupe import scratch_of
 from corpusforge.beam.engine import Engine, run_map
 from corpusforge.beam.near import Alike, find_alike
 from corpusforge.beam.near_spans import signing_of
+from corpusforge.dedupe.keep import METHOD
 from corpusforge.progress import Progress
 from corpusforge.sections import Dedupe
 from corpusforge.units import ShardUnit, UnitResult
 from corpusforge.work import items, places
 from corpusforge.work.near import SignWork
-from corpusforge.work.near_documents import METHOD, IndexWork, KeepWork, settle_groups, signature_shards
+from corpusforge.work.near_documents import IndexWork, KeepWork, settle_groups, signature_shards
 
 
 def run_method(

@@ -17,13 +17,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import xxhash
 
-from corpusforge import errors
 from corpusforge.beam.engine import count
 from corpusforge.beam.exact_spans import PARTITIONS, FindLosers
 from corpusforge.beam.io import in_batches
-from corpusforge.beam.sdk import as_itself, beam
+from corpusforge.beam.numbering import NumberBatches
+from corpusforge.beam.sdk import beam
 from corpusforge.dedupe.cut import Cuts, cut_documents, cut_sentences
 from corpusforge.dedupe.spans import (
     column_spans,
@@ -67,8 +66,7 @@ class DedupeSpans(beam.PTransform):  # type: ignore[misc, name-defined]
     def expand(self, documents: Any) -> Any:
         hashing = {"span_sentences": self.span_sentences, "fold_numbers": self.fold_numbers, "survivor": self.survivor}
         finding = FindLosers(ordered=self.survivor != "hash")
-        marks = documents | "Mark" >> beam.ParDo(_Mark()) | "Gather" >> beam.CombineGlobally(SortedMarks())
-        numbered = documents | "Number" >> beam.ParDo(_Number(), beam.pvalue.AsSingleton(marks))
+        numbered = documents | "Batches" >> NumberBatches("DedupeSpans")
         hashed = numbered | "Hash" >> beam.ParDo(_Hash(hashing)).with_outputs("where", main="blocks")
         losers = hashed["blocks"] | "ByHash" >> beam.GroupByKey() | "FindLosers" >> beam.ParDo(finding)
         grouped = losers | "ByBatch" >> beam.GroupByKey()
@@ -78,54 +76,6 @@ class DedupeSpans(beam.PTransform):  # type: ignore[misc, name-defined]
         parts = {"documents": numbered, "cuts": cuts["cuts"], "answers": answers}
         cutting = beam.ParDo(_Cut(hashing, self.floors)).with_outputs(REPEATS, main="documents")
         return in_batches(parts | "Join" >> beam.CoGroupByKey() | "Cut" >> cutting)
-
-
-def mark_of(documents: pa.RecordBatch) -> int:
-    """64 bits that name a batch by the ids in it."""
-    return xxhash.xxh3_64_intdigest("\n".join(documents.column("id").to_pylist()).encode())
-
-
-class SortedMarks(beam.CombineFn):  # type: ignore[misc, name-defined]
-    """Marks of all batches, ascending, packed as uint64."""
-
-    def create_accumulator(self) -> list[int]:
-        return []
-
-    def add_input(self, marks: list[int], mark: int) -> list[int]:
-        marks.append(mark)
-        return marks
-
-    def merge_accumulators(self, many: Iterable[list[int]]) -> list[int]:
-        return [mark for marks in many for mark in marks]
-
-    def extract_output(self, marks: list[int]) -> bytes:
-        return np.sort(np.array(marks, "<u8")).tobytes()
-
-
-class _Mark(beam.DoFn):  # type: ignore[misc, name-defined]
-    """A batch -> its mark."""
-
-    def process(self, documents: pa.RecordBatch) -> Iterator[int]:
-        if documents.num_rows:
-            yield mark_of(documents)
-
-
-class _Number(beam.DoFn):  # type: ignore[misc, name-defined]
-    """A batch -> (its number, the batch)."""
-
-    def process(self, documents: pa.RecordBatch, packed: bytes) -> Iterator[tuple[int, pa.RecordBatch]]:
-        marks = np.frombuffer(packed, "<u8")
-        if not documents.num_rows:
-            return
-        mark = np.uint64(mark_of(documents))
-        first, behind = np.searchsorted(marks, mark, "left"), np.searchsorted(marks, mark, "right")
-        if behind - first != 1:
-            first_id = documents.column("id")[0].as_py()
-            with as_itself():
-                raise errors.StageMismatch(
-                    "DedupeSpans", f"the documents from id {first_id} on come twice", "give every document once"
-                )
-        yield int(first), documents
 
 
 class _Hash(beam.DoFn):  # type: ignore[misc, name-defined]

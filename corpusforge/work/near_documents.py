@@ -22,7 +22,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,12 +29,12 @@ import pyarrow as pa
 from corpusforge import errors, schemas, shards
 from corpusforge.dedupe import near, spans
 from corpusforge.dedupe.groups import Grouped, group, places_of
+from corpusforge.dedupe.keep import Kept, Members, keep_documents
 from corpusforge.dedupe.lsh import band_hashes
 from corpusforge.dedupe.normalise import Bools
-from corpusforge.dedupe.pieces import original_stops
 from corpusforge.dedupe.signature_files import check_signer, signature_matrix, signature_rows, signatures_schema
 from corpusforge.seeds import U64, document_keys
-from corpusforge.text import I64, text_bytes
+from corpusforge.text import I64
 from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
 from corpusforge.work.alike import alike
 from corpusforge.work.dedupe import span_path
@@ -43,9 +42,6 @@ from corpusforge.work.items import open_items
 from corpusforge.work.near import Signing, read_compared
 from corpusforge.work.places import locate
 from corpusforge.work.slices import as_schema, documents_schema, share, slices, text_size
-
-METHOD = "documents"
-REASONS = ("page:near-duplicate", "page:in-index")
 
 GROUPS = pa.schema(
     [
@@ -179,11 +175,15 @@ class KeepWork:
             advance(share(unit, output.position))
             position, groups = output.position, read_groups(self.folder, unit.number)
             for documents in slices(unit.path, skip=position):
-                rows = position + np.arange(documents.num_rows)
-                kept = self._keep(unit, documents, rows, groups)
+                kept = self._keep(unit, documents, position, groups)
+                written = {"repeats": kept.repeats, "clusters": kept.clusters}
+                if not self.audit_only:
+                    written["documents"] = as_schema(kept.documents, documents_schema(unit))
+                if "signatures" in tables:
+                    written["signatures"] = self._signatures(unit.number, documents, position, kept.is_kept)
                 position += documents.num_rows
                 output.write(
-                    {name: kept.tables[name] for name in tables},
+                    written,
                     position=position,
                     size=text_size(documents),
                     tallies=kept.tallies,
@@ -192,37 +192,20 @@ class KeepWork:
                 advance(share(unit, documents.num_rows))
             return output.finish()
 
-    def _keep(self, unit: ShardUnit, documents: pa.RecordBatch, rows: I64, groups: Grouped) -> _Kept:
-        a, b = np.searchsorted(groups.places, spans.place(unit.number, rows[[0, -1]] + [0, 1])).tolist()
+    def _keep(self, unit: ShardUnit, documents: pa.RecordBatch, first: int, groups: Grouped) -> Kept:
+        bounds = spans.place(unit.number, np.array([first, first + documents.num_rows]))
+        a, b = np.searchsorted(groups.places, bounds).tolist()
         found = Grouped._make(column[a:b] for column in groups)
         own = spans.row_of(found.places)
-        alike = self._similarities(unit.number, own, found.survivors)
-        ids = locate(found.survivors, functools.partial(span_path, self.folder))[0]
-        stays = found.survivors == found.places
-        gone = own[~stays] - rows[0]
-        is_kept = np.ones(documents.num_rows, np.bool_)
-        is_kept[gone] = False
-        reasons = (spans.unit_of(found.survivors[~stays]) >= self.first_of_index).astype(np.int64)
-        repeats = _repeats(documents, gone, reasons, ids.filter(pa.array(~stays)), alike[~stays])
-        clusters = _clusters(documents, own - rows[0], ids, found.sizes, alike)
-        kept = as_schema(documents.filter(pa.array(is_kept)), documents_schema(unit))
-        tables = {"documents": kept, "repeats": repeats, "clusters": clusters}
-        if self.export:
-            tables["signatures"] = self._signatures(unit.number, documents, rows, is_kept)
-        sizes = np.diff(text_bytes(documents.column("text"))[1])
-        tallies = {
-            reason: {"rows": int((reasons == k).sum()), "bytes": int(sizes[gone[reasons == k]].sum())}
-            for k, reason in enumerate(REASONS)
-            if (reasons == k).any()
-        }
-        statistics = {
-            "documents_in": documents.num_rows,
-            "documents_out": kept.num_rows,
-            "text_bytes_in": int(sizes.sum()),
-            "text_bytes_out": int(sizes[is_kept].sum()),
-            "clusters": int(stays.sum()),
-        }
-        return _Kept(tables, tallies, statistics)
+        members = Members(
+            rows=own - first,
+            survivors=locate(found.survivors, functools.partial(span_path, self.folder))[0],
+            stays=found.survivors == found.places,
+            in_index=spans.unit_of(found.survivors) >= self.first_of_index,
+            sizes=found.sizes,
+            similarities=self._similarities(unit.number, own, found.survivors),
+        )
+        return keep_documents(documents, members)
 
     def _similarities(self, unit: int, rows: I64, survivors: U64) -> near.F32:
         width = self.signing.signer.permutations
@@ -235,48 +218,9 @@ class KeepWork:
             )
         return found
 
-    def _signatures(self, unit: int, documents: pa.RecordBatch, rows: I64, is_kept: Bools) -> pa.RecordBatch:
+    def _signatures(self, unit: int, documents: pa.RecordBatch, first: int, is_kept: Bools) -> pa.RecordBatch:
         """SIGNATURES of the documents that stay and have words."""
+        rows = first + np.arange(documents.num_rows)
         found = open_items(self.folder, unit).signatures(rows, self.signing.signer.permutations)
         real = is_kept & (found[:, 0] != 0)  # the values of a signature are odd
         return signature_rows(documents.column("id"), found, real, self.signing.signer)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Kept:
-    """What became of a DOCUMENTS batch."""
-
-    tables: dict[str, pa.RecordBatch]
-    tallies: shards.Tallies
-    statistics: dict[str, Any]
-
-
-def _repeats(
-    documents: pa.RecordBatch, gone: I64, reasons: I64, survivors: pa.StringArray, alike: near.F32
-) -> pa.RecordBatch:
-    """REPEATS rows of the documents that go. Where in an index the survivor's text begins is not known."""
-    rows, sizes = documents.take(pa.array(gone)), np.diff(text_bytes(documents.column("text"))[1])
-    columns = [
-        rows.column("id"),
-        pa.DictionaryArray.from_arrays(pa.array(reasons.astype(np.int16)), pa.array(REASONS)),
-        pa.array(np.zeros(len(gone), np.int64)),
-        pa.array(original_stops(documents, gone, sizes[gone])),
-        rows.column("text"),
-        survivors,
-        pa.array(np.zeros(len(gone), np.int64), mask=reasons == 1),
-        pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(gone), np.int16)), pa.array([METHOD])),
-        pa.array(alike),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schemas.REPEATS)
-
-
-def _clusters(
-    documents: pa.RecordBatch, rows: I64, survivors: pa.StringArray, sizes: I64, alike: near.F32
-) -> pa.RecordBatch:
-    columns = [
-        survivors,
-        documents.column("id").take(pa.array(rows)),
-        pa.array(sizes),
-        pa.array(alike),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schemas.CLUSTERS)
