@@ -93,7 +93,11 @@ class Input:
         "plain text: one document a file, or blank lines between documents",
         check=OneOf("file", "blank-line"),
     )
-    html: str = option("main", "text of HTML pages: the main content, or all text", check=OneOf("main", "all"))
+    html: str = option(
+        "main",
+        "text of HTML pages: the main content, all text, or the main content by trafilatura (slower, more precise)",
+        check=OneOf("main", "all", "trafilatura"),
+    )
     hub_config: str = option("", "configuration of a hub dataset")
     hub_split: str = option("train", "split of a hub dataset")
     unit_megabytes: int = option(

@@ -37,6 +37,7 @@ ONLY_IN = {
     "torch": {"trainer", "evaluate"},
     "click": {"cli"},
     "plotly": {"report"},
+    "trafilatura": {"documents"},
     "rich": {"terminal", "report", "stages"},
 }
 

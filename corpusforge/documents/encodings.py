@@ -37,6 +37,10 @@ _WIDER = {
 }
 """The decoders of the WHATWG Encoding Standard cover the vendors' supersets; Python keeps them apart."""
 
+_NO_CHARSETS = {"utf_7", "punycode", "idna", "unicode_escape", "raw_unicode_escape", "undefined"}
+"""Codecs that Python has and no page may name: those of the WHATWG Encoding Standard leave them out, UTF-7 as a means
+of attack; punycode takes the square of the length."""
+
 _META = re.compile(
     rb"""<meta[^>]*?charset\s*=\s*["']?\s*([a-zA-Z0-9_:.-]+)|<\?xml[^>]*?encoding\s*=\s*["']([^"']+)""", re.I
 )
@@ -117,6 +121,8 @@ def known(label: str | None) -> str | None:
             found = codecs.lookup(label).name
             "".encode(found)  # not one of Python's bytes-to-bytes codecs
         except (LookupError, ValueError):
+            return None
+        if found.replace("-", "_") in _NO_CHARSETS:
             return None
     return _WIDER.get(found, found)
 

@@ -1,7 +1,7 @@
 """One archived response to one record: the text of a page, or the reason why it is none.
 
 Comes in: an HTTP response and where it is from. Goes out: a row in `corpusforge.documents.records.Rows`. The one
-decision: text is taken from HTML by resiliparse, its main content or all of it; `text/plain` is taken as it stands.
+decision: text is taken out of HTML (`corpusforge.documents.html_text`); `text/plain` is taken as it stands.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from corpusforge.documents import encodings
+from corpusforge.documents.html_text import PageRefused, page_text
 from corpusforge.documents.records import Rows
 from corpusforge.documents.responses import (
     BodyBroken,
@@ -83,8 +84,11 @@ def add_response(rows: Rows, response: Response, origin: Origin, *, html: str, l
     elif html == UNREAD:
         rows.add(origin.position, "", url=origin.url, timestamp=origin.timestamp)
     else:
-        text = encodings.decode(body, response.charset, is_html=kind not in PLAIN)
-        add_text(rows, text if kind in PLAIN else html_text(text, html), origin)
+        page = encodings.decode(body, response.charset, is_html=kind not in PLAIN)
+        try:
+            add_text(rows, page if kind in PLAIN else page_text(page, html), origin)
+        except PageRefused as refused:
+            reject(rows, origin, refused.reason, refused.detail)
 
 
 def add_text(rows: Rows, text: str, origin: Origin) -> None:
@@ -93,13 +97,6 @@ def add_text(rows: Rows, text: str, origin: Origin) -> None:
         rows.add(origin.position, text, url=origin.url, timestamp=origin.timestamp)
     else:
         reject(rows, origin, "record:no-text", None)
-
-
-def html_text(page: str, html: str) -> str:
-    """The text of an HTML page: ``html`` is "main" (main content) or "all"."""
-    from resiliparse.extract.html2text import extract_plain_text
-
-    return extract_plain_text(page, preserve_formatting=True, main_content=html == "main")  # type: ignore[no-any-return]
 
 
 def reject(rows: Rows, origin: Origin, reason: str, detail: str | None, text: str = "") -> None:

@@ -2,7 +2,8 @@
 
 Comes in: a byte range of a file. Goes out: RECORDS; a record's position is its row in the whole file. The one decision:
 a row group belongs to the range that holds its first byte, so files can be cut without being opened (as Hadoop's input
-splits are), and only the columns that are needed are read, a few hundred rows at a time.
+splits are), and only the columns that are needed are read, a few hundred rows at a time; fewer, and none of a page
+that unpacks to too much, where the file says so (`corpusforge.documents.parquet_pages`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import pyarrow.parquet as pq
 
 from corpusforge import errors
 from corpusforge.documents import encodings
+from corpusforge.documents.files import is_remote
 from corpusforge.documents.jsonl import Columns
+from corpusforge.documents.parquet_pages import Needs, claimed_needs, needs_of
 from corpusforge.documents.records import (
     RECORDS,
     ReaderOutput,
@@ -28,7 +31,14 @@ from corpusforge.documents.records import (
 )
 
 _ROWS = 512
-"""Rows decoded at once: a page of 1 MB a row would make half a gigabyte, a usual one 1 to 5 MB."""
+"""Rows decoded at once at most: usual pages make 1 to 5 MB."""
+
+_BATCH = 32 << 20
+"""Bytes decoded at once, where a row is no larger."""
+
+_PAGE = 4
+"""A page may unpack to so many times the longest record: Arrow unpacks a page whole. Writers' default is 1 MiB a page
+(parquet-format, and Arrow's ``data_page_size``); some make one of a whole row group."""
 
 
 def read_parquet(
@@ -42,12 +52,12 @@ def read_parquet(
     if not file.read(1):
         return  # an empty file has no rows
     table = _open(file, path, columns)
-    names = [name for name in columns if name in table.schema_arrow.names]
     first_row = 0
     for number in range(table.num_row_groups):
         group = table.metadata.row_group(number)
         if span.start <= _first_byte(group) and (span.stop < 0 or _first_byte(group) < span.stop):
-            yield from _group(table, number, first_row, names, columns, max_record_bytes, skip)
+            needs = _needs(file, path, group, columns)
+            yield from _group(table, number, first_row, columns, needs, max_record_bytes, skip)
         first_row += group.num_rows
 
 
@@ -81,23 +91,44 @@ def _first_byte(group: Any) -> int:
     return int(min(offset for offset in offsets if offset is not None))
 
 
+def _needs(file: BinaryIO, path: str, group: Any, columns: Columns) -> Needs:
+    chunks = [chunk for chunk in map(group.column, range(group.num_columns)) if _top(chunk) in columns]
+    return claimed_needs(chunks) if is_remote(path) else needs_of(file, chunks)
+
+
+def _top(chunk: Any) -> str:
+    """The name of the column a chunk belongs to."""
+    return str(chunk.path_in_schema).partition(".")[0]
+
+
 def _group(
-    table: pq.ParquetFile, number: int, position: int, names: list[str], columns: Columns, limit: int, skip: Skip
+    table: pq.ParquetFile, number: int, position: int, columns: Columns, needs: Needs, limit: int, skip: Skip
 ) -> Iterator[ReaderOutput]:
+    names = [name for name in columns if name in table.schema_arrow.names]
     group = table.metadata.row_group(number)
     size = sum(group.column(i).total_compressed_size for i in range(group.num_columns))
+    if needs.largest > max(_PAGE * limit, _BATCH):
+        detail = f"row group {number}: a page unpacks to {needs.largest} bytes"
+        yield _one_reject(skip, position, "record:too-large", detail), size
+        return
+    rows = min(_ROWS, max(1, _BATCH // max(1, needs.row)))
     try:  # skipped rows are decoded too: only that tells how many records a damaged group gave
-        for batch in table.iter_batches(_ROWS, row_groups=[number], columns=names):
+        for batch in table.iter_batches(rows, row_groups=[number], columns=names):
             passed = skip.take(batch.num_rows)
             if passed < batch.num_rows:
                 yield text_records(batch.slice(passed), position + passed, columns, limit), 0
             position += batch.num_rows
         yield Rows().take(), size
     except (pa.ArrowException, OSError) as error:
-        rows = Rows()
-        if not skip.take(1):
-            rows.add(position, "", reason="record:unreadable", detail=f"row group {number}: {error}")
-        yield rows.take(), size
+        yield _one_reject(skip, position, "record:unreadable", f"row group {number}: {error}"), size
+
+
+def _one_reject(skip: Skip, position: int, reason: str, detail: str) -> pa.RecordBatch:
+    """The reject that stands for the rest of a row group."""
+    rows = Rows()
+    if not skip.take(1):
+        rows.add(position, "", reason=reason, detail=detail)
+    return rows.take()
 
 
 def text_records(batch: pa.RecordBatch, position: int, columns: Columns, limit: int) -> pa.RecordBatch:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from corpusforge import errors
 from corpusforge.documents.columns import fit_columns
 from corpusforge.documents.files import open_input, unreadable
+from corpusforge.documents.html_text import check_html
 from corpusforge.documents.jsonl import Columns
 from corpusforge.documents.pages import UNREAD
 from corpusforge.documents.plan import Piece, Unit
@@ -96,7 +97,11 @@ def _origins(documents: pa.RecordBatch, source: str) -> pa.RecordBatch:
 
 
 def check_columns(units: Sequence[Unit], options: ReadOptions, files: int = 64) -> None:
-    """Look into the first files that have columns, before hours of work: a wrong name raises `InputUnreadable` now."""
+    """Look into the first files that have columns, before hours of work: a wrong name raises `InputUnreadable` now.
+
+    So does `ExtraMissing` where the way to take text out of HTML is not installed.
+    """
+    check_html(options.html)
     pieces = [p for unit in units for p in unit.pieces if p.format in ("jsonl", "parquet") and p.start == 0]
     for piece in pieces[:files]:
         next(_read_piece(piece, options, Skip(0)), None)

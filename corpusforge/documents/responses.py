@@ -21,6 +21,12 @@ _CHUNK = re.compile(rb"[ \t]*([0-9a-fA-F]{1,8})[ \t]*(;[^\r\n]*)?\r?\n")
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([^\s\"';,]+)", re.I)
 
 
+_LONGEST_HEAD = 1 << 18
+"""Bytes of headers that are looked at: Chrome refuses longer ones (net/http/http_stream_parser.h, 256 KiB)."""
+
+_MOST_CODINGS = 5
+"""Content codings on top of each other (curl, lib/content_encoding.c, MAX_ENCODE_STACK)."""
+
 _BINARY = (b"%PDF-", b"\x89PNG", b"GIF8", b"\xff\xd8\xff", b"PK\x03\x04", b"\x7fELF")
 """First bytes of formats that servers often call HTML (PDF, PNG, GIF, JPEG, ZIP, ELF)."""
 
@@ -63,8 +69,8 @@ def parse_response(block: bytes) -> Response:
     """
     if not block.startswith(b"HTTP"):
         return Response(0, "", {}, block)
-    end = _END.search(block)
-    head, body = (block[: end.start()], block[end.end() :]) if end else (block, b"")
+    end = _END.search(block, 0, _LONGEST_HEAD)
+    head, body = (block[: end.start()], block[end.end() :]) if end else (block[:_LONGEST_HEAD], b"")
     lines = head.decode("latin-1").split("\n")
     words = lines[0].split(None, 2)
     status = int(words[1]) if len(words) > 1 and words[1].isascii() and words[1].isdigit() else 0
@@ -84,7 +90,10 @@ def decoded_body(response: Response, limit: int) -> bytes:
     body = response.body
     if "chunked" in response.headers.get("transfer-encoding", "").lower():
         body = _joined_chunks(body)
-    encodings = response.headers.get("content-encoding", "").lower().replace(" ", "").split(",")
+    named = response.headers.get("content-encoding", "").lower().replace(" ", "").split(",")
+    encodings = [name for name in named if name not in ("", "identity")]
+    if len(encodings) > _MOST_CODINGS:
+        raise BodyBroken(f"{len(encodings)} content codings on top of each other")
     for encoding in reversed(encodings):  # the last one was applied last (RFC 9110, 8.4)
         body = _decompressed(body, encoding, limit)
     if len(body) > limit:

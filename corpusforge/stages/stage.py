@@ -126,6 +126,7 @@ def versions() -> dict[str, str]:
         "tokenizers",
         "fastwarc",
         "resiliparse",
+        "trafilatura",
         "nltk",
         "langdetect",
         "apache-beam",
