@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -11,12 +13,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from oracles.c4_tfds import clean_page
+from oracles.c4_tfds import CITATION, clean_page
 
 from corpusforge import errors
 from corpusforge.clean.apply import Cleaner, explain
 from corpusforge.clean.chain import cleaner_of
-from corpusforge.clean.packs import load_rules
+from corpusforge.clean.packs import load_pack, load_rules
 from corpusforge.clean.rules import Rules
 from corpusforge.clean.sentences import _load_punkt
 from corpusforge.schemas import DOCUMENTS, REJECTS
@@ -193,3 +195,32 @@ def test_explain_shows_every_line(rules: Rules) -> None:
 def test_an_empty_batch_stays_empty(documents_of: Callable[..., pa.RecordBatch]) -> None:
     compare([], cleaner(RULES), documents_of, builtin_count)
     compare(["", "\n", "\u3000"], cleaner(RULES), documents_of, builtin_count)
+
+
+def test_a_long_chain_does_not_depend_on_batches(
+    documents_of: Callable[..., pa.RecordBatch], shared_data: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.toml").write_text(
+        'kind = "patterns"\ntitle = "x"\n[drop_lines]\nvalue = ["^The "]\nsource = "x"\n'
+        '[drop_pages]\nvalue = ["(?i)football"]\nsource = "x"\n'
+    )
+    with gzip.open(shared_data / "text_en/enwiki2018-dev.jsonl.gz", "rt", encoding="utf-8") as file:
+        texts = [json.loads(next(file))["text"] for _ in range(400)]
+    packs = [load_pack(name) for name in ("c4-tfds-3.1", str(tmp_path / "mine.toml"), "gopher", "fineweb", "c4-paper")]
+    lists = str(shared_data / "badwords/LDNOOBW")
+    made = cleaner_of(*packs, detector="fast", sentences="builtin", badwords=lists)
+    batch = documents_of(texts)
+    whole = made.clean(batch)
+    assert {row["step"] for row in whole.rejects.to_pylist()} >= {"c4-tfds-3.1", "mine", "gopher", "badwords"}
+    assert 0 < whole.documents.num_rows < 400
+    for size in (1, 37):
+        parts = [made.clean(batch.slice(n, size)) for n in range(0, 400, size)]
+        for table in ("documents", "rejects"):
+            rows = [row for part in parts for row in getattr(part, table).to_pylist()]
+            assert getattr(whole, table).to_pylist() == rows
+    kept = set(whole.documents["id"].to_pylist())
+    for row in whole.rejects.to_pylist():
+        if row["line"] is not None:  # numbered as in the text that came, whichever step took it
+            came = texts[row["position"]].splitlines()[row["line"]]
+            assert CITATION.sub("", came).strip() == CITATION.sub("", row["text"]).strip()
+            assert row["document"] in kept
