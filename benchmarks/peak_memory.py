@@ -1,15 +1,15 @@
-"""Peak memory against the size of the input: clean and build-instances on one input and on ten times as much.
+"""Peak memory against the size of the input: clean, dedupe and build-instances on one input and on ten times as much.
 
-    python benchmarks/peak_memory.py ../shared/data/text_en/enwiki2018-dev.jsonl.gz [--megabytes 48] [--workers 1]
+    python benchmarks/peak_memory.py [--data ../shared/data] [--megabytes 48] [--workers 1]
 
 Prints the machine, the versions, and for each stage the peak of the summed RSS of all its processes, as the stages
-write it to timing.json. The input is the named JSONL file, its documents repeated until the size is reached.
+write it to timing.json. The input is that of ``soak_corpus.py``: pages of recombined sentences with planted repeats, in
+the larger input others than in the smaller.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import platform
 import subprocess
@@ -18,26 +18,13 @@ import tempfile
 from pathlib import Path
 
 import pyarrow
+from soak_corpus import CHINESE, ENGLISH, Pages, sentences_of, write
+
+METHODS = ("lines", "exact-spans", "near-spans", "documents")
+BUDGET = "512"
+"""MB that dedupe may take, for either input."""
 
 QUICK = ["--detector", "fast", "--sentences", "builtin", "--badwords", "off", "--quiet"]
-
-
-def write_input(source: Path, folder: Path, size: int) -> Path:
-    """JSONL files of 16 MB each, ``size`` bytes in all; repeated documents get a number, so that none is a copy."""
-    folder.mkdir(parents=True)
-    opened = gzip.open if source.suffix == ".gz" else open
-    with opened(source, "rt", encoding="utf-8") as file:  # type: ignore[operator]
-        texts = [json.loads(line)["text"] for line in file]
-    written, number, file = 0, 0, None
-    while written < size:
-        if written >= number * (16 << 20):
-            file = (folder / f"part-{number:04d}.jsonl").open("w")
-            number += 1
-        line = json.dumps({"text": f"This is document {written}.\n{texts[written % len(texts)]}"}) + "\n"
-        assert file is not None
-        file.write(line)
-        written += len(line)
-    return folder
 
 
 def command(*words: str) -> None:
@@ -50,9 +37,10 @@ def peak(folder: Path) -> float:
     return float(json.loads((folder / "timing.json").read_text())["peak_rss"]) / 2**20
 
 
-def measure(source: Path, scratch: Path, size: int, workers: str, vocab: Path | None) -> tuple[dict[str, float], Path]:
-    """Peaks of both stages on ``size`` bytes of input; a vocabulary is learned where none is given."""
-    raw = write_input(source, scratch / "in", size)
+def measure(pages: Pages, scratch: Path, size: int, workers: str, vocab: Path | None) -> tuple[dict[str, float], Path]:
+    """Peaks of the stages on ``size`` bytes of input; a vocabulary is learned where none is given."""
+    raw = scratch / "in"
+    write(pages, raw, size)
     more = ["--workers", workers, "--quiet"]
     cleaned, built = scratch / "clean", scratch / "instances"
     command("clean", str(raw), "--output", str(cleaned), *QUICK, "--workers", workers)
@@ -62,7 +50,11 @@ def measure(source: Path, scratch: Path, size: int, workers: str, vocab: Path | 
     for name, options in {"doc-sentences": [], "segment-pair": ["--masking", "static"]}.items():
         where = ["build-instances", str(cleaned), "--vocab", str(vocab), "--output", f"{built}-{name}"]
         command(*where, "--format", name, "--set", "instances.donor_megabytes=16", *options, *more)
+    for method in METHODS:
+        deduped = ["dedupe", str(cleaned), "--output", f"{scratch}/{method}", "--method", method]
+        command(*deduped, "--sentences", "builtin", "--memory-budget", BUDGET, *more)
     peaks = {"clean": peak(cleaned)}
+    peaks |= {f"dedupe {method}": peak(scratch / method) for method in METHODS}
     peaks |= {f"build-instances {n}": peak(Path(f"{built}-{n}")) for n in ("doc-sentences", "segment-pair")}
     return peaks, vocab
 
@@ -70,15 +62,20 @@ def measure(source: Path, scratch: Path, size: int, workers: str, vocab: Path | 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("source", type=Path)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--megabytes", type=int, default=48, help="size of the smaller input")
     parser.add_argument("--workers", default="1")
     given = parser.parse_args()
     print(f"{platform.machine()}, Python {platform.python_version()}, pyarrow {pyarrow.__version__}")
-    print(f"input: {given.source.name}, {given.megabytes} and {10 * given.megabytes} MB, {given.workers} worker(s)")
+    print(f"input: {given.megabytes} and {10 * given.megabytes} MB, {given.workers} worker(s)")
+    english, chinese = sentences_of(given.data / "text_en", ENGLISH), sentences_of(given.data / "text_zh", CHINESE)
     with tempfile.TemporaryDirectory() as folder:
-        one, vocab = measure(given.source, Path(folder) / "one", given.megabytes << 20, given.workers, None)
-        ten, _ = measure(given.source, Path(folder) / "ten", given.megabytes * 10 << 20, given.workers, vocab)
+        one, vocab = measure(
+            Pages(english, chinese, 0), Path(folder) / "one", given.megabytes << 20, given.workers, None
+        )
+        ten, _ = measure(
+            Pages(english, chinese, 1), Path(folder) / "ten", given.megabytes * 10 << 20, given.workers, vocab
+        )
     for name, before in one.items():
         print(f"{name:32} {before:8.0f} MiB {ten[name]:8.0f} MiB  {ten[name] / before - 1:+.1%}")
 
