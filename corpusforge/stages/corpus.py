@@ -43,8 +43,9 @@ def clean(made: Recipe, output: str, execution: Execution) -> Outcome:
     section: dict[str, Any] = {"input": _input_section(made), "clean": recipe.as_dict(made.clean)}
     section["urls"] = {"duplicates": made.urls.duplicates}  # the lists' entries are in the digest of the rules
     section["steps"] = cleaner.resources()
+    section["clean"]["rules"] = [Path(name).name.removesuffix(".toml") for name in made.clean.rules]
     for path in ("badwords", "contamination"):
-        section["clean"].pop(path)  # the digests of what the files say are with the steps
+        section["clean"].pop(path)  # not where files lie: what they say is with the steps
     above = {"input": _fingerprint(made, units)}
     with claim(output, "clean", section, above, overwrite=execution.overwrite) as digest:
         manifest = finished(output, digest)
