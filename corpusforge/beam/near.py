@@ -1,37 +1,44 @@
 """Who is alike, as graphs: what the methods `near-spans` and `documents` share.
 
     spans/ -> blocks of signature hashes -> GroupByKey -> find_losers -> (unit, rows) -> GroupByKey -> cuts-N/
-    signed/ without these -> blocks of band hashes -> GroupByKey -> candidate_pairs -> GroupByKey -> pairs-N/
+    signed/ without these -> marks of band hashes -> GroupByKey -> find_shared -> shared-N/
+    signed/, shared-N/ -> blocks of band hashes -> GroupByKey -> candidate_pairs -> GroupByKey -> pairs-N/
     signed/ + pairs-N/ -> CompareWork -> compared/
 
-Comes in: units that are signed. Goes out: the folder's COMPARED rows. The one decision: two shuffles, the first of one
-hash an item. It takes out the items of equal signatures, which are most of all repeats, before every item is shuffled
-once a band. Rounds bound the memory of the local runner as they do for exact spans, and are marked when through.
+Comes in: units that are signed. Goes out: the folder's COMPARED rows. The one decision: heavy things travel last. The
+first shuffle, of one hash an item, takes out the items of equal signatures, which are most of all repeats. The second,
+of four bytes a band hash, finds those that are there twice at all; only these travel with what they belong to. Rounds
+bound the memory of the local runner as they do for exact spans, and are marked when through. Other runners hold or
+spill what they shuffle, and are spared the second.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from corpusforge import shards
 from corpusforge.beam.engine import Engine, listed, run_map
 from corpusforge.beam.exact_spans import PARTITIONS, compare
 from corpusforge.beam.sdk import as_itself, beam
-from corpusforge.dedupe.near import candidate_pairs
+from corpusforge.dedupe.near import candidate_pairs, find_shared
 from corpusforge.progress import Progress
 from corpusforge.units import ShardUnit, UnitResult
-from corpusforge.work.dedupe import plan_rounds
-from corpusforge.work.near import (
-    CompareWork,
-    Signing,
+from corpusforge.work.bands import (
+    Banded,
+    SharedSlots,
+    Slots,
     band_blocks,
-    compared_folder,
-    pairs_folder,
+    mark_blocks,
+    plan_mark_rounds,
     plan_pair_rounds,
-    write_pairs,
+    shared_folder,
+    shared_width,
+    write_shared,
 )
+from corpusforge.work.dedupe import plan_rounds
+from corpusforge.work.near import CompareWork, Signing, banded, compared_folder, pairs_folder, write_pairs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,75 +60,133 @@ def find_alike(
     alike: Alike,
 ) -> list[UnitResult]:
     """Write the COMPARED rows of all units. ``items``: how many there are."""
-    rounds = (1, 1)  # what other runners shuffle is theirs to hold or spill
+    rounds = plan_rounds(items, alike.memory_bytes, PARTITIONS) if engine.is_local else 1
+    compare(engine, units, scratch, rounds, progress, ordered=signing.ordered)
+    pairing = _Pairing(scratch, signing, rounds, Slots(PARTITIONS, 1))
     if engine.is_local:
-        pair_rounds = plan_pair_rounds(items, signing.bands.bands, alike.memory_bytes)
-        rounds = (plan_rounds(items, alike.memory_bytes, PARTITIONS), pair_rounds)
-    compare(engine, units, scratch, rounds[0], progress, ordered=signing.ordered)
-    _pair(engine, signing, units, scratch, rounds, progress)
-    work = CompareWork(scratch, signing, alike.threshold, rounds, alike.best)
+        pairing = _mark(engine, units, pairing, items * signing.bands.bands, alike.memory_bytes, progress)
+    _run_rounds(engine, units, pairing, pairs_folder(scratch, pairing.slots.rounds), _pair_round, "pair", progress)
+    work = CompareWork(scratch, signing, alike.threshold, (rounds, pairing.slots.rounds), alike.best)
     sizes = [unit.bytes for unit in units]
     folder = compared_folder(scratch)
     return run_map(engine, work, units, sizes, label="compare pairs", folder=folder, progress=progress)
 
 
-def _pair(
+def with_pairs(results: Sequence[UnitResult], compared: Sequence[UnitResult]) -> list[UnitResult]:
+    """The rows of a method's units with the counts of `find_alike`; those of an index, which come last, are left out."""
+    both = zip(results, compared, strict=False)
+    return [dataclasses.replace(row, statistics={**row.statistics, **pairs.statistics}) for row, pairs in both]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Pairing:
+    """How band hashes are shuffled. ``exact_rounds``: of the comparison of signatures. ``width``: of marks."""
+
+    scratch: str
+    signing: Signing
+    exact_rounds: int
+    slots: Slots
+    width: int = 0
+    shared: SharedSlots | None = None
+
+    def banded(self, unit: int) -> Banded:
+        """The band hashes of a unit."""
+        return banded(self.scratch, unit, self.exact_rounds, self.signing)
+
+
+def _mark(
+    engine: Engine, units: Sequence[ShardUnit], pairing: _Pairing, hashes: int, memory_bytes: int, progress: Progress
+) -> _Pairing:
+    """Find the band hashes that two items share; how to pair these. ``hashes``: how many there are of all items."""
+    slots = Slots(PARTITIONS, plan_mark_rounds(hashes, memory_bytes, PARTITIONS))
+    folder, width = shared_folder(pairing.scratch, slots.rounds), shared_width(hashes, slots)
+    marking = dataclasses.replace(pairing, slots=slots, width=width)
+    _run_rounds(engine, units, marking, folder, _mark_round, "mark", progress)
+    shared = SharedSlots(folder, slots, width)
+    rounds = plan_pair_rounds(*shared.counts(), memory_bytes)
+    return dataclasses.replace(pairing, slots=Slots(PARTITIONS, rounds), shared=shared)
+
+
+def _run_rounds(
     engine: Engine,
-    signing: Signing,
     units: Sequence[ShardUnit],
-    scratch: str,
-    rounds: tuple[int, int],
+    pairing: _Pairing,
+    folder: str,
+    run: Callable[[Engine, Sequence[ShardUnit], _Pairing, int, str], None],
+    label: str,
     progress: Progress,
 ) -> None:
-    """Find the pairs worth comparing, round by round."""
-    progress.start("pair", rounds[1], "rounds")
+    """Run what fills a folder round by round, and mark each round that is through."""
+    progress.start(label, pairing.slots.rounds, "rounds")
     try:
-        for number in range(rounds[1]):
-            mark = shards.join(pairs_folder(scratch, rounds[1]), f"round-{number}.json")
+        for number in range(pairing.slots.rounds):
+            mark = shards.join(folder, f"round-{number}.json")
             if not shards.exists(mark):
-                _pair_round(engine, units, _Round(scratch, signing, rounds, number))
-                shards.write_json(mark, {"round": number, "rounds": rounds[1]})
+                run(engine, units, pairing, number, folder)
+                shards.write_json(mark, {"round": number, "rounds": pairing.slots.rounds})
             progress.advance(1)
     finally:
         progress.finish()
 
 
-@dataclasses.dataclass(frozen=True)
-class _Round:
-    """A round of pairing. ``rounds``: of the comparison of signatures and of this one."""
-
-    scratch: str
-    signing: Signing
-    rounds: tuple[int, int]
-    number: int
-
-
-def _pair_round(engine: Engine, units: Sequence[ShardUnit], round: _Round) -> None:
+def _mark_round(engine: Engine, units: Sequence[ShardUnit], pairing: _Pairing, number: int, folder: str) -> None:
     def build(pipeline: Any) -> None:
         _ = (
-            listed(pipeline, engine, round.scratch, [unit.number for unit in units])
-            | "Blocks" >> beam.ParDo(_Blocks(round))
-            | "ByBand" >> beam.GroupByKey()
-            | "FindPairs" >> beam.ParDo(FindPairs(ordered=round.signing.ordered))
-            | "ByUnit" >> beam.GroupByKey()
-            | "WritePairs" >> beam.ParDo(_WritePairs(pairs_folder(round.scratch, round.rounds[1]), round.number))
+            listed(pipeline, engine, pairing.scratch, [unit.number for unit in units])
+            | "Marks" >> beam.ParDo(_Marks(pairing, number))
+            | "BySlot" >> beam.GroupByKey()
+            | "WriteShared" >> beam.ParDo(_WriteShared(folder, pairing.width))
         )
 
     engine.run(build)
 
 
-class _Blocks(beam.DoFn):  # type: ignore[misc, name-defined]
-    """Number of a unit -> (partition, packed block of band hashes), those of this round."""
+def _pair_round(engine: Engine, units: Sequence[ShardUnit], pairing: _Pairing, number: int, folder: str) -> None:
+    def build(pipeline: Any) -> None:
+        _ = (
+            listed(pipeline, engine, pairing.scratch, [unit.number for unit in units])
+            | "Blocks" >> beam.ParDo(_Blocks(pairing, number))
+            | "ByBand" >> beam.GroupByKey()
+            | "FindPairs" >> beam.ParDo(FindPairs(ordered=pairing.signing.ordered))
+            | "ByUnit" >> beam.GroupByKey()
+            | "WritePairs" >> beam.ParDo(_WritePairs(folder, number))
+        )
 
-    def __init__(self, round: _Round) -> None:
-        self.round = round
+    engine.run(build)
+
+
+class _Marks(beam.DoFn):  # type: ignore[misc, name-defined]
+    """Number of a unit -> (slot, packed marks of its band hashes), those of this round."""
+
+    def __init__(self, pairing: _Pairing, number: int) -> None:
+        self.pairing, self.number = pairing, number
 
     def process(self, unit: int) -> Iterator[tuple[int, bytes]]:
-        made = self.round
         with as_itself():
-            yield from band_blocks(
-                made.scratch, unit, made.signing, made.rounds[0], PARTITIONS, made.number, made.rounds[1]
-            )
+            yield from mark_blocks(self.pairing.banded(unit), self.pairing.slots, self.number)
+
+
+class _WriteShared(beam.DoFn):  # type: ignore[misc, name-defined]
+    """(slot, packed marks of all units) -> a file in the folder of what is shared."""
+
+    def __init__(self, folder: str, width: int) -> None:
+        self.folder, self.width = folder, width
+
+    def process(self, group: tuple[int, Iterable[bytes]]) -> None:
+        with as_itself():
+            write_shared(self.folder, group[0], find_shared(group[1], self.width))
+
+
+class _Blocks(beam.DoFn):  # type: ignore[misc, name-defined]
+    """Number of a unit -> (partition, packed block of band hashes), those of this round that are shared."""
+
+    def __init__(self, pairing: _Pairing, number: int) -> None:
+        self.pairing, self.number = pairing, number
+
+    def process(self, unit: int) -> Iterator[tuple[int, bytes]]:
+        made = self.pairing
+        with as_itself():
+            yield from band_blocks(made.banded(unit), made.slots, self.number, made.shared)
 
 
 class FindPairs(beam.DoFn):  # type: ignore[misc, name-defined]

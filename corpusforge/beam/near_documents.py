@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from corpusforge import shards
 from corpusforge.beam.dedupe import scratch_of
 from corpusforge.beam.engine import Engine, run_map
-from corpusforge.beam.near import Alike, find_alike
+from corpusforge.beam.near import Alike, find_alike, with_pairs
 from corpusforge.beam.near_spans import signing_of
 from corpusforge.dedupe.keep import METHOD
 from corpusforge.progress import Progress
@@ -46,7 +46,7 @@ def run_method(
         signed += run_map(engine, taking, index, weights, label="index", folder=scratch, progress=progress)
     found = sum(result.statistics.get("items", 0) for result in signed)
     alike = Alike(settings.threshold, best=False, memory_bytes=settings.memory_megabytes << 20)
-    find_alike(engine, signing, every, scratch, found, progress, alike)
+    compared = find_alike(engine, signing, every, scratch, found, progress, alike)
     mark = shards.join(scratch, "groups/settled.json")
     if not shards.exists(mark):
         settle_groups(scratch, [unit.number for unit in every], len(units))
@@ -58,7 +58,7 @@ def run_method(
     items.forget()
     shards.remove(shards.join(scratch, "entries"))  # first, so that files half removed are never taken for whole
     shards.remove(scratch)
-    return results
+    return with_pairs(results, compared)
 
 
 def index_units(folders: Sequence[str], first: int) -> list[ShardUnit]:

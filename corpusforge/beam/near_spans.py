@@ -16,7 +16,7 @@ from typing import Any
 from corpusforge import shards
 from corpusforge.beam.dedupe import scratch_of
 from corpusforge.beam.engine import Engine, run_map
-from corpusforge.beam.near import Alike, find_alike
+from corpusforge.beam.near import Alike, find_alike, with_pairs
 from corpusforge.dedupe.lsh import bands_for
 from corpusforge.dedupe.minhash import Signer
 from corpusforge.progress import Progress
@@ -43,7 +43,7 @@ def run_method(
     signed = run_map(engine, SignWork(scratch, signing), units, sizes, label="sign", folder=scratch, progress=progress)
     found = sum(result.statistics.get("items", 0) for result in signed)
     alike = Alike(settings.threshold, best=True, memory_bytes=settings.memory_megabytes << 20)
-    find_alike(engine, signing, units, scratch, found, progress, alike)
+    compared = find_alike(engine, signing, units, scratch, found, progress, alike)
     floors: dict[str, Any] = {"min_sentences": settings.min_sentences, "min_words": settings.min_words}
     cutting = CutNearWork(output, scratch, span_sentences=settings.span_sentences, audit_only=audit_only, **floors)
     results = run_map(engine, cutting, units, sizes, label="cut", folder=output, progress=progress)
@@ -51,7 +51,7 @@ def run_method(
     items.forget()
     shards.remove(shards.join(scratch, "entries"))  # first, so that files half removed are never taken for whole
     shards.remove(scratch)
-    return results
+    return with_pairs(results, compared)
 
 
 def signing_of(settings: Dedupe, span_sentences: int) -> Signing:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from corpusforge import errors, recipe, sections, shards
-from corpusforge.report import decoded, folders, marked, tables
+from corpusforge.report import clusters, decoded, folders, marked, tables
 from corpusforge.report.gather import FOLDERS, gather
 
 SHARDS = (".parquet", ".arrow")
@@ -50,6 +50,9 @@ def _folder(path: str, count: int, skip: int) -> list[RenderableType]:
     if any(shards.exists(shards.join(path, name)) for name in FOLDERS.values()):
         return folders.show_run(gather(path))
     names = [name for suffix in SHARDS for name in shards.list_names(path, suffix)]
+    first = next(iter(shards.read_shard(shards.join(path, names[0]))), None) if names else None
+    if first is not None and clusters.is_clusters(first.schema):
+        return clusters.show_clusters(path, names, count, skip)
     if names:
         listing = Text(f"{len(names)} shards, {names[0]} to {names[-1]}")
         return [listing, *_shard(shards.join(path, names[0]), count, skip)]

@@ -170,7 +170,9 @@ def _cut_out(kept: list[dict[str, Any]], cuts: list[dict[str, Any]]) -> list[Ren
     else:
         shown.append(Text("nothing of it is left", "bold red"))
     for cut in sorted(cuts, key=lambda row: (row["start"], row["reason"])):
-        survivor = f", kept in {cut['kept_document']} at byte {cut['kept_start']}" if cut["kept_document"] else ""
-        head = f"{cut['reason']}: bytes {cut['start']} to {cut['stop']}{survivor}"
+        at = f" at byte {cut['kept_start']}" if cut["kept_start"] is not None else ""
+        survivor = f", kept in {cut['kept_document']}{at}" if cut["kept_document"] else ""
+        alike = f", {cut['similarity']:.2f} alike" if cut.get("similarity") is not None else ""
+        head = f"{cut['reason']}: bytes {cut['start']} to {cut['stop']}{survivor}{alike}"
         shown += [Text(head, f"bold {reason_style(cut['reason'])}"), Text(visible(cut["text"]), "red")]
     return shown

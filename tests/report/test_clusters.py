@@ -1,0 +1,44 @@
+"""The listing of clusters: the largest first, the members least like their survivor, nothing that steers a terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+from handmade_run import HOSTILE
+from rich.console import Console
+
+from corpusforge.report.inspect import inspect
+from corpusforge.schemas import CLUSTERS
+from corpusforge.shards import ShardWriter
+
+
+def shown(path: Path, **options: int) -> str:
+    console = Console(width=200, record=True, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
+    console.print(*inspect(str(path), **options), sep="\n")  # type: ignore[arg-type]
+    return console.export_text()
+
+
+def write(folder: Path, shards: list[list[tuple[str, str, int, float]]]) -> Path:
+    for number, rows in enumerate(shards):
+        writer = ShardWriter(str(folder), f"clusters/part-{number:05d}-00000.parquet", CLUSTERS, "parquet")
+        records = [dict(zip(CLUSTERS.names, row, strict=True)) for row in rows]
+        writer.write(pa.RecordBatch.from_pylist(records, schema=CLUSTERS))
+        writer.finish()
+    return folder / "clusters"
+
+
+def test_the_largest_come_first(tmp_path: Path) -> None:
+    one = [("a", "a", 2, 1.0), ("b", "b", 5, 1.0), ("b", "b1", 5, 0.91), ("b", "b2", 5, 0.83)]
+    path = write(tmp_path, [one, [("a", "a1", 2, 0.9), ("b", "b3", 5, 0.95), ("b", "b4", 5, 0.75)]])
+    lines = shown(path).splitlines()
+    assert lines[0].startswith("2 clusters of 7 documents; 1 to 2")
+    assert lines[1].startswith("b  5 documents, similarity to it 0.75 and up, 0.89 on average")
+    assert [line.split()[-1] for line in lines[2:5]] == ["b4", "b2", "b1"]
+    assert lines[5].startswith("a  2 documents")
+    assert "b  5" not in shown(path, rows=1, skip=1)
+    assert "no clusters" in shown(path, skip=2)
+
+
+def test_ids_do_not_steer_the_terminal(tmp_path: Path) -> None:
+    assert "\x1b" not in shown(write(tmp_path, [[(HOSTILE, HOSTILE, 2, 1.0), (HOSTILE, "x", 2, 0.9)]]))
