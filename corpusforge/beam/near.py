@@ -73,7 +73,7 @@ def find_alike(
 
 
 def with_pairs(results: Sequence[UnitResult], compared: Sequence[UnitResult]) -> list[UnitResult]:
-    """The rows of a method's units with the counts of `find_alike`; those of an index, which come last, are left out."""
+    """The rows of a method's units with the counts of `find_alike`; those of an index come last and are left out."""
     both = zip(results, compared, strict=False)
     return [dataclasses.replace(row, statistics={**row.statistics, **pairs.statistics}) for row, pairs in both]
 
