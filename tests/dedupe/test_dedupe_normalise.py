@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from oracles import spans as oracle
 
 from corpusforge.dedupe.normalise import normalise, sentence_hashes
-from corpusforge.text import Spans, text_bytes
+from corpusforge.text import Spans, sentence_spans, text_bytes
 
 CHARACTERS = st.one_of(
     st.sampled_from("aB .,-'’“”\n\t$+_0७9éÉßİΣσς。、中文\u00ad\u200b😀"), st.characters(codec="utf-8")
@@ -71,3 +71,12 @@ def test_numbers_fold_only_on_request() -> None:
     pair = columns(["rose 3.5 % in 2021", "rose 9.1 % in 1999"])
     assert len(set(normalise(pair).to_pylist())) == 2
     assert set(normalise(pair, fold_numbers=True).to_pylist()) == {"rose 0 0 in 0000"}
+
+
+def test_a_large_text_is_normalised_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = sentence_spans(pa.array(["One. Two é! Three.\n...\nFour.", "", "Five is longer than a part. Six."]))
+    whole = sentence_hashes(found)
+    for size in (1, 5, 11, 40):
+        monkeypatch.setattr("corpusforge.dedupe.normalise._AT_ONCE", size)
+        hashes, empty = sentence_hashes(found)
+        assert (hashes.tolist(), empty.tolist()) == (whole[0].tolist(), whole[1].tolist())
