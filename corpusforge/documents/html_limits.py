@@ -57,4 +57,4 @@ def _depth(data: U8) -> int:
             matches &= data[names + place] | 0x20 == letter
         steps[matches] = np.where(closing[matches], -1, 1)
     level = np.cumsum(steps)
-    return int((level - np.minimum(np.minimum.accumulate(level), 0)).max())
+    return int((level - np.minimum(np.minimum.accumulate(level), 0)).max(initial=0))

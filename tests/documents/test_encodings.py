@@ -57,6 +57,13 @@ def test_labels_that_are_no_text_encoding_are_unknown() -> None:
     assert [known(label) for label in ("base64", "rot13", "hex", "", "\0", "é")] == [None] * 6
 
 
+@pytest.mark.parametrize("label", ["utf-7", "UTF7", "punycode", "idna", "unicode-escape", "raw_unicode_escape"])
+def test_no_page_may_name_codecs_that_browsers_refuse(label: str) -> None:
+    assert known(label) is None
+    escaped = b"<meta charset=" + label.encode() + b">+ADw-script+AD4- \\u0041 \x1b"
+    assert "<script>" not in decode(escaped, label, is_html=True)
+
+
 PYTHON_NAMES = {"SHIFT_JIS": "cp932", "GB2312": "gb18030", "EUC-KR": "cp949", "Big5": "big5hkscs", "TIS-620": "cp874"}
 LANGUAGE = re.compile("-(arabic|bulgarian|czech|greek|hebrew|hungarian|polish|russian|slovak|slovene|turkish)$")
 

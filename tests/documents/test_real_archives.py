@@ -9,7 +9,7 @@ import pytest
 from raw_inputs import Outcome, read_all
 
 SHARED = Path(__file__).resolve().parents[2] / "../shared/data"
-ARCHIVES = sorted(p for p in [*SHARED.glob("warc/*"), *SHARED.glob("nasty/*/*")])
+ARCHIVES = sorted(p for p in [*SHARED.glob("warc/*"), *SHARED.glob("warc_wrapped/*"), *SHARED.glob("nasty/*/*")])
 SMALL = [p for p in ARCHIVES if p.stat().st_size < 100_000]
 OTHERS = [*sorted(SHARED.glob("nasty/blns*")), SHARED / "nasty/ungoliant-garbage.txt"]
 

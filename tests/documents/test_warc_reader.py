@@ -185,3 +185,19 @@ def test_a_record_above_the_limit_is_not_read(write: Write) -> None:
 def test_a_wrapped_address_is_unwrapped(write: Write) -> None:
     out = read_all(write("a.warc", warc_record(page("x"), url=b"<http://a.example/b c>")))
     assert out.documents[0]["url"] == "http://a.example/b c"
+
+
+def test_codings_on_top_of_each_other_end(write: Write) -> None:
+    body = gzip.compress(gzip.compress(page("twice")))
+    fine = warc_record(body, HTML + b"Content-Encoding: gzip, identity, gzip\r\n")
+    many = warc_record(body, HTML + b"Content-Encoding: " + b"gzip," * 6 + b"\r\n")
+    out = read_all(write("a.warc", fine + many))
+    assert out.texts == ["twice"]
+    assert out.rejects[0]["detail"] == "6 content codings on top of each other"
+
+
+def test_a_zstd_body_may_be_in_frames(write: Write) -> None:
+    whole = page("In two frames.")
+    body = _zstd(whole[:20]) + _zstd(whole[20:])
+    out = read_all(write("a.warc", warc_record(body, HTML + b"Content-Encoding: zstd\r\n")))
+    assert out.texts == ["In two frames."]
