@@ -100,6 +100,17 @@ def similarity(left: U32, right: U32) -> npt.NDArray[np.float32]:
     return np.asarray(np.mean(left == right, axis=1, dtype=np.float32))
 
 
+def count_pairs(sizes: I64) -> int:
+    """How many pairs `bucket_pairs` gives of buckets of so many rows.
+
+    >>> count_pairs(np.array([1, 2, 3, 100]))
+    768
+    """
+    whole = 2 * NEIGHBOURS
+    small = np.minimum(sizes, whole)
+    return int((small * (small - 1) // 2 + (sizes - small) * whole).sum())
+
+
 def bucket_pairs(buckets: U64, order: tuple[npt.NDArray[np.generic], ...]) -> I64:
     """Candidate pairs of rows, ``int64[m, 2]``, the earlier one first; a pair that meets in two bands comes once.
 

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import xxhash
 
-from corpusforge.dedupe.lsh import bucket_pairs
+from corpusforge.dedupe.lsh import bucket_pairs, count_pairs
 from corpusforge.dedupe.minhash import Sets
 from corpusforge.dedupe.minima import U32
 from corpusforge.dedupe.normalise import Bools
@@ -94,6 +94,29 @@ def signed_rows(offsets: I64, bands: U64, signatures: U32 | None = None, sets: S
 def item_matrix(column: pa.ListArray, width: int) -> npt.NDArray[Any]:
     """The rows of all items of a SIGNED column (``signatures`` or ``bands``), as a view."""
     return column_spans(column)[0].reshape(-1, width)
+
+
+class Shared(NamedTuple):
+    """Which band hashes of a range two items have. ``bits``: one for each value of the first ``width`` bits of marks."""
+
+    bits: bytes
+    hashes: int  # how many have their bit set
+    pairs: int  # how many pairs they give at most
+
+
+def find_shared(marks: Iterable[bytes], width: int) -> Shared:
+    """What is there twice. ``marks``: packed, the last 32 bits of all band hashes of a range, little-endian.
+
+    >>> find_shared([np.array([7, 9 << 24, 7], "<u4").tobytes()], 8)
+    Shared(bits=b'\\x01\\x00...', hashes=2, pairs=1)
+    """
+    found = np.sort(np.frombuffer(b"".join(marks), "<u4"))
+    fresh = np.flatnonzero(np.concatenate([[True], found[1:] != found[:-1]])) if len(found) else np.zeros(0, np.int64)
+    sizes = np.diff(np.append(fresh, len(found)))
+    is_set = np.zeros(1 << width, np.bool_)
+    is_set[found[fresh[sizes > 1]] >> np.uint32(32 - width)] = True
+    passing = np.count_nonzero(is_set[found >> np.uint32(32 - width)])
+    return Shared(np.packbits(is_set, bitorder="little").tobytes(), int(passing), count_pairs(sizes))
 
 
 def candidate_pairs(blocks: Iterable[bytes], *, ordered: bool = False) -> list[tuple[int, bytes]]:

@@ -7,7 +7,7 @@ row that covers its text.
 
     SignWork(unit)                 document shard -> spans/, signed/
     spans.find_losers              items of equal signatures, as exact repeats (`work.dedupe.blocks`, cuts-N/)
-    band_blocks(unit, ...)         all others -> (partition, block of band hashes) for the shuffle
+    bands.band_blocks(banded, ..)  all others -> (partition, block of band hashes) for the shuffle
     near.candidate_pairs(blocks)   -> (unit, pairs) -> write_pairs
     CompareWork(unit)              shingles of both sides of every pair -> compared/
 
@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from corpusforge import shards
 from corpusforge.dedupe import near, spans
-from corpusforge.dedupe.lsh import NEIGHBOURS, Bands, band_hashes
+from corpusforge.dedupe.lsh import Bands, band_hashes
 from corpusforge.dedupe.minhash import Signer
 from corpusforge.dedupe.near import SIGNED, Pairs
 from corpusforge.dedupe.normalise import Bools
@@ -36,6 +36,7 @@ from corpusforge.seeds import U64
 from corpusforge.text import I64, sentence_spans
 from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
 from corpusforge.work.alike import alike
+from corpusforge.work.bands import Banded
 from corpusforge.work.dedupe import cuts_folder, read_cuts
 from corpusforge.work.items import UnitItems, open_items
 from corpusforge.work.slices import share, slices
@@ -53,9 +54,6 @@ PAIRS = pa.schema([pa.field("later", pa.uint64(), nullable=False), pa.field("ear
 
 COMPARED_AT_ONCE = 1 << 16
 """Pairs compared in one call."""
-
-_SHUFFLE_FACTOR = 3.5
-"""As for exact spans (`work.dedupe`): what Beam's local runner holds of what it shuffles."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,45 +139,10 @@ def overlapping(items: UnitItems, unit: int, later: U64, earlier: U64, rows: int
     return np.asarray(close)
 
 
-def band_blocks(
-    folder: str, unit: int, signing: Signing, exact_rounds: int, partitions: int, round: int, rounds: int
-) -> list[tuple[int, bytes]]:
-    """The band hashes of one unit that belong to a round (from 0), as (partition, packed block), ascending.
-
-    Items that repeat a signature are left out: they were found in ``exact_rounds`` rounds before (`lost`).
-    """
-    gone = spans.row_of(lost(folder, unit, exact_rounds, signing)[0])
-    found: list[list[tuple[U64 | I64, ...]]] = [[] for _ in range(partitions)]
-    for part in open_items(folder, unit).parts:
-        real = part.hashes != 0
-        a, b = np.searchsorted(gone, [part.first, part.first + len(real)])
-        real[gone[a:b] - part.first] = False
-        rows = np.flatnonzero(real)
-        hashes = part.bands(signing.bands.bands)[rows].ravel()
-        slots = (hashes >> np.uint64(32)) * np.uint64(partitions * rounds) >> np.uint64(32)
-        chosen = np.flatnonzero(slots // np.uint64(partitions) == round)
-        partition = (slots[chosen] % np.uint64(partitions)).astype(np.uint16)
-        order = np.argsort(partition, kind="stable")
-        chosen, partition = chosen[order], partition[order]
-        own = rows[chosen // signing.bands.bands]
-        orders, keys, _ = part.order(own)
-        columns = hashes[chosen], keys, spans.place(unit, own + part.first), *([orders] if signing.ordered else [])
-        bounds = np.searchsorted(partition, np.arange(partitions + 1)).tolist()
-        for number, (a, b) in enumerate(itertools.pairwise(bounds)):
-            if a < b:
-                found[number].append(tuple(column[a:b] for column in columns))
-    many = ((number, map(np.concatenate, zip(*parts, strict=True))) for number, parts in enumerate(found) if parts)
-    return [(number, spans.pack_block(*columns)) for number, columns in many]
-
-
-def plan_pair_rounds(items: int, bands: int, memory_bytes: int) -> int:
-    """The fewest rounds for which the shuffle of all band hashes, and of the pairs they give at worst, fits.
-
-    >>> plan_pair_rounds(100_000, 10, 2 << 30), plan_pair_rounds(10_000_000, 10, 2 << 30)
-    (1, 25)
-    """
-    a_hash = (spans.BLOCK_BYTES + 2 * NEIGHBOURS * near.PAIR_BYTES) * _SHUFFLE_FACTOR
-    return max(1, -(-int(items * bands * a_hash) // max(1, memory_bytes)))
+def banded(folder: str, unit: int, rounds: int, signing: Signing) -> Banded:
+    """The band hashes of a unit, without items that repeat a signature, found in ``rounds`` rounds (`lost`)."""
+    gone = spans.row_of(lost(folder, unit, rounds, signing)[0])
+    return Banded(folder, unit, signing.bands.bands, gone, signing.ordered)
 
 
 def pairs_folder(folder: str, rounds: int) -> str:

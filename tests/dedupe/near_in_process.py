@@ -10,12 +10,21 @@ import pyarrow as pa
 from in_process import read_table
 
 from corpusforge import shards
-from corpusforge.dedupe.near import candidate_pairs
+from corpusforge.dedupe.near import candidate_pairs, find_shared
 from corpusforge.dedupe.spans import find_losers
 from corpusforge.units import ShardUnit, UnitResult
 from corpusforge.work import items
+from corpusforge.work.bands import (
+    SharedSlots,
+    Slots,
+    band_blocks,
+    mark_blocks,
+    shared_folder,
+    shared_width,
+    write_shared,
+)
 from corpusforge.work.dedupe import blocks, cuts_folder, span_path, write_cuts
-from corpusforge.work.near import CompareWork, Signing, SignWork, band_blocks, pairs_folder, write_pairs
+from corpusforge.work.near import CompareWork, Signing, SignWork, banded, pairs_folder, write_pairs
 from corpusforge.work.near_documents import IndexWork, KeepWork, settle_groups
 from corpusforge.work.near_spans import CutNearWork
 
@@ -51,15 +60,25 @@ def compare_units(
     def equal(number: int, round: int) -> Blocks:
         return blocks(span_path(folder, number), number, partitions, round, rounds, ordered=signing.ordered)
 
-    def banded(number: int, round: int) -> Blocks:
-        return band_blocks(folder, number, signing, rounds, partitions, round, rounds)
+    slots = Slots(partitions + 1, rounds + 1)
+    shared = SharedSlots(shared_folder(folder, slots.rounds), slots, shared_width(1000, slots))
+
+    def met(number: int, round: int) -> Blocks:
+        return band_blocks(banded(folder, number, rounds, signing), Slots(partitions, rounds), round, shared)
 
     for round in range(rounds):
         for number, packed in _shuffled(numbers, round, equal, lambda b: find_losers(b, ordered=signing.ordered)):
             write_cuts(cuts_folder(folder, rounds), number, round, packed)
+    for round in range(slots.rounds):
+        marks: dict[int, list[bytes]] = {}
+        for number in numbers:
+            for slot, block in mark_blocks(banded(folder, number, rounds, signing), slots, round):
+                marks.setdefault(slot, []).append(block)
+        for slot, many in marks.items():
+            write_shared(shared.folder, slot, find_shared(many, shared.width))
     for round in range(rounds):
-        for number, packed in _shuffled(numbers, round, banded, lambda b: candidate_pairs(b, ordered=signing.ordered)):
-            write_pairs(pairs_folder(folder, rounds), number, round, packed)
+        for number, pairs in _shuffled(numbers, round, met, lambda b: candidate_pairs(b, ordered=signing.ordered)):
+            write_pairs(pairs_folder(folder, rounds), number, round, pairs)
     for unit in (*units, *index):
         CompareWork(folder, signing, threshold, (rounds, rounds), best)(unit, lambda _: None)
 

@@ -91,7 +91,7 @@ def check(settings: Dedupe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     lost = sum(counts["bytes"] for counts in straight[1].values())
     assert straight[2]["text_bytes_in"] == straight[2]["text_bytes_out"] + lost
     assert deduped(tmp_path / "two", settings, 1, 4, 2) == straight
-    for module, planned in ((exact_spans, "plan_rounds"), (near, "plan_rounds"), (near, "plan_pair_rounds")):
+    for module, planned in ((exact_spans, "plan_rounds"), *((near, f"plan_{n}rounds") for n in ("", "mark_", "pair_"))):
         monkeypatch.setattr(module, planned, lambda *_: 3)
     assert deduped(tmp_path / "five", settings, 2, 9, 5) == straight
 

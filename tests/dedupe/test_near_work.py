@@ -17,7 +17,8 @@ from corpusforge.dedupe.minhash import Signer
 from corpusforge.dedupe.signature_files import read_signer, signature_matrix
 from corpusforge.seeds import document_keys
 from corpusforge.work import items, slices
-from corpusforge.work.near import Signing, plan_pair_rounds
+from corpusforge.work.bands import plan_mark_rounds, plan_pair_rounds
+from corpusforge.work.near import Signing
 from corpusforge.work.near_documents import KeepWork
 from corpusforge.work.near_spans import CutNearWork
 
@@ -224,9 +225,9 @@ def test_items_open_anew_where_the_file_is_another(tmp_path: Path) -> None:
 
 
 def test_rounds_grow_with_the_corpus() -> None:
-    assert plan_pair_rounds(0, 10, 1 << 30) == 1
-    assert plan_pair_rounds(10**7, 10, 1 << 31) == 25
-    assert plan_pair_rounds(10**7, 10, 1 << 30) > plan_pair_rounds(10**7, 5, 1 << 30)
+    assert plan_pair_rounds(0, 0, 1 << 30) == plan_mark_rounds(0, 1 << 30, 16) == 1
+    assert plan_mark_rounds(10**9, 1 << 30, 16) > plan_mark_rounds(10**9, 1 << 31, 16)
+    assert plan_pair_rounds(10**8, 10**8, 1 << 30) > plan_pair_rounds(10**8, 10**7, 1 << 30)
 
 
 def test_a_bucket_with_every_item_is_linear(tmp_path: Path) -> None:
