@@ -97,7 +97,7 @@ def item_matrix(column: pa.ListArray, width: int) -> npt.NDArray[Any]:
 
 
 class Shared(NamedTuple):
-    """Which band hashes of a range two items have. ``bits``: one for each value of the first ``width`` bits of marks."""
+    """Which band hashes of a range two items have. ``bits``: one for each value of the first bits of a mark."""
 
     bits: bytes
     hashes: int  # how many have their bit set
