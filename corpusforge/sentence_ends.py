@@ -4,14 +4,15 @@ Comes in: the UTF-8 bytes of many documents and where each begins. Goes out: off
 every sentence that ends inside a line (ends of lines and documents are the caller's). The one decision, for a *cluster*
 (a run of end marks with the closing quotes, brackets and reference marks like ``[12]`` behind it): it ends a sentence
 
-1. before white space and a plausible start: no lower-case letter, also behind opening quotes and dashes. A *faint*
-   cluster (an ellipsis; one dot behind an abbreviation, an initial or a single letter) needs more: a word that often
-   begins sentences and hardly ever stands in names. Dots of titles, list items and "No. 5" never end one;
+1. before white space and a plausible start: no lower-case letter (a to z may start where the whole document has no
+   capitals), also behind opening quotes and dashes. A *faint* cluster (an ellipsis; one dot behind an abbreviation, an
+   initial or a single letter) needs more: a word that often begins sentences and hardly ever stands in names. Dots of
+   titles, list items and "No. 5" never end one;
 2. without white space where it holds an ideographic mark (。！？｡), or holds ! ? … right behind an ideograph.
 
-It looks about 100 bytes ahead and never over a document's edge: results do not depend on neighbours. What a dot means
-is guessed from lists of words, after Kiss and Strunk, Computational Linguistics 32(4), 2006, whose Punkt learns such
-lists; docs/cleaning.md says how far the two agree.
+Nothing beyond a document's edges is looked at: results do not depend on neighbours. What a dot means is guessed from
+lists of words, after Kiss and Strunk, Computational Linguistics 32(4), 2006, whose Punkt learns such lists;
+docs/cleaning.md says how far the two agree.
 """
 
 from __future__ import annotations
@@ -164,7 +165,8 @@ def sentence_stops(data: U8, offsets: I64) -> I64:
     space = _skip_space(places, stops)
     near = np.flatnonzero((space > stops) & (space - stops < GAP))
     ends = space - stops >= GAP
-    near = near[_may_start(places.rows(near), _behind_openers(places.rows(near), space[near]))]
+    start = _behind_openers(places.rows(near), space[near])
+    near = near[_may_start(places.rows(near), start) | _starts_small(places.rows(near), start, offsets)]
     ends[near] = True
     quiet = near[~clusters.cjk[near] & ~clusters.loud[near]]
     ends[quiet] = _dots_end(clusters, quiet, space[quiet])
@@ -238,6 +240,19 @@ def _may_start(places: _Places, where: I64) -> Mask:
     small = (width == 2) & _LOWER[np.where(width == 2, (code >> 8 & 0x1F) << 6 | code & 0x3F, 0)]
     space = _either(code, width, SPACE, _WIDE_SPACES)
     return np.asarray(_START[places.byte(where)] & ~small & ~space)
+
+
+def _starts_small(places: _Places, where: I64, offsets: I64) -> Mask:
+    """Whether a letter a to z starts a sentence here, as in a document that has no capitals."""
+    first = places.byte(where)
+    small = np.flatnonzero((first >= 0x61) & (first <= 0x7A))
+    if len(small):
+        capitals = np.flatnonzero((places.data[offsets[0] : offsets[-1]] - np.uint8(0x41)) < 26) + offsets[0]
+        held = np.diff(np.searchsorted(capitals, offsets)) > 0
+        small = small[~held[np.searchsorted(offsets, where[small], "right") - 1]]
+    found = np.zeros(len(where), bool)
+    found[small] = True
+    return found
 
 
 def _starts_often(places: _Places, where: I64) -> Mask:

@@ -36,7 +36,9 @@ PIECES += [
     "Aug.",
     " . .",
 ]
+SMALL = ["mr.", "inc.", "said.", "so!", "the", "x", " ", " ", "\n", "“", "- ", "...", "é"]
 TEXTS = st.one_of(
+    st.lists(st.sampled_from(SMALL), max_size=20).map("".join),
     st.lists(st.sampled_from([*PIECES, " ", " ", ". ", "word", "Word"]), max_size=40).map("".join),
     st.text(st.characters(exclude_categories=["Cs"]), max_size=60),
 )
@@ -104,6 +106,7 @@ def test_spans_keep_their_contract(texts: list[str]) -> None:
         ("I sleep.... But not now… Here. . . . Or there", ["I sleep....", "But not now…", "Here. . . .", "Or there"]),
         ('"Stop!" He ran. (Fast.) Then "Why?" she asked.', ['"Stop!"', "He ran.", "(Fast.)", 'Then "Why?" she asked.']),
         ("1. Open it. 2. Close\na. The lid", ["1. Open it.", "2.", "Close", "a. The lid"]),
+        ("mr. smith, inc. said. it went on! no more", ["mr. smith, inc. said.", "it went on!", "no more"]),
         ("Yahoo! is a firm. école", ["Yahoo! is a firm. école"]),
         ("It rained.[12][n 7] Then [so] it did.[4]", ["It rained.[12][n 7]", "Then [so] it did.[4]"]),
         ("It ended. - He left. “And then?” – Nothing.", ["It ended.", "- He left.", "“And then?”", "– Nothing."]),

@@ -40,7 +40,8 @@ def _ends(text: str, start: int, stop: int, closed: int) -> bool:
     for _ in range(3):
         opener = OPENER.match(opened)
         opened = opened[opener.end() :] if opener else opened
-    if not opened or not _may_start(opened[0]):
+    small = opened[:1] in set("abcdefghijklmnopqrstuvwxyz") and not re.search("[A-Z]", text)
+    if not opened or not (small or _may_start(opened[0])):
         return False
     if set(marks) - set(".…"):
         return True
