@@ -231,8 +231,8 @@ class Dedupe:
         False, "documents: write signatures/ of what stays, an index for later runs; always with an index"
     )
     memory_megabytes: int = option(
-        2048,
-        "budget of the whole stage; more hashes than fit are handled in rounds",
+        4096,
+        "budget of the whole stage on this machine: fewer workers, and comparison in rounds, where it asks for them",
         unit="MB",
         check=at_least(256),
     )

@@ -19,6 +19,7 @@ from corpusforge.beam.engine import Engine, run_map
 from corpusforge.progress import Progress
 from corpusforge.sections import Dedupe
 from corpusforge.units import ShardUnit, UnitResult
+from corpusforge.work import memory
 from corpusforge.work.chain import CarryWork, Chained, chained, units_below
 from corpusforge.work.slices import ChainUnit
 
@@ -33,6 +34,9 @@ METHODS = {
 
 SCRATCH = "scratch"
 """Folder below the output for what is removed when the stage is through."""
+
+_TEXT_OF_SHARD = 3
+"""Bytes of text to a byte of a document shard, for the estimate (Wikipedia through zstd: 2.6 to 3)."""
 
 _DONE = ".json"
 """Behind the name of a method's folder: the file of its rows, written when it is through."""
@@ -51,8 +55,13 @@ def run(
     progress: Progress,
     *,
     audit_only: bool = False,
+    text_bytes: int = 0,
 ) -> Chained:
-    """Write ``documents/`` and ``repeats/`` for every upstream shard; with ``audit_only`` no documents."""
+    """Write ``documents/`` and ``repeats/`` for every upstream shard; with ``audit_only`` no documents.
+
+    ``text_bytes``: text in the units, where it is known. Raises `errors.RecipeInvalid` where the memory is too small.
+    """
+    engine, settings = within_budget(engine, settings, units, progress, text_bytes)
     *before, last = settings.method
     steps: list[list[UnitResult]] = []
     folders: list[str] = []
@@ -71,6 +80,19 @@ def run(
         shards.remove(f"{folder}{_DONE}")
     shards.remove(shards.join(output, SCRATCH))
     return chained(settings.method, steps, parts)
+
+
+def within_budget(
+    engine: Engine, settings: Dedupe, units: Sequence[ShardUnit], progress: Progress, text_bytes: int
+) -> tuple[Engine, Dedupe]:
+    """The workers that fit the budget, and settings with what is left of it for the comparison."""
+    if not engine.is_local:
+        return engine, settings  # what other runners hold is theirs
+    text_bytes = text_bytes or _TEXT_OF_SHARD * sum(unit.bytes for unit in units)
+    planned = memory.plan(settings.memory_megabytes << 20, engine.width(len(units)), text_bytes)
+    progress.say(f"{', '.join(settings.method)}: {planned.words(text_bytes)}")
+    engine = dataclasses.replace(engine, workers=planned.workers)
+    return engine, dataclasses.replace(settings, memory_megabytes=planned.shuffle_bytes >> 20)
 
 
 def _step(

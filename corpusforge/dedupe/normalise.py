@@ -56,7 +56,7 @@ def sentence_hashes(spans: Spans, *, fold_numbers: bool = False) -> tuple[U64, B
     """
     hashes = np.zeros(len(spans.starts), np.uint64)
     empty = np.zeros(len(spans.starts), np.bool_)
-    edges = np.arange(spans.starts[0], spans.stops[-1], _AT_ONCE)[1:] if len(hashes) else []
+    edges = np.arange(spans.starts[0], spans.stops[-1], _AT_ONCE)[1:] if len(hashes) else np.zeros(0, np.int64)
     rows = [0, *np.searchsorted(spans.starts, edges).tolist(), len(hashes)]
     for first, last in itertools.pairwise(rows):
         part = spans._replace(starts=spans.starts[first:last], stops=spans.stops[first:last])

@@ -169,6 +169,10 @@ def dedupe(made: Recipe, upstream: str, output: str, execution: Execution) -> Ou
         counter = SentenceCounter(made.dedupe.sentences)
         counter.check()
         section["sentences"] = counter.identity()
+    if engine.is_local:
+        from corpusforge.work import memory
+
+        memory.plan(made.dedupe.memory_megabytes * MEGABYTE, 1, 0)  # refused before anything is done
     above = {"documents": before.content["documents"]}
     if section["dedupe"].pop("index"):  # paths; what they hold decides
         above["index"] = _index_digest(made)
@@ -180,6 +184,7 @@ def dedupe(made: Recipe, upstream: str, output: str, execution: Execution) -> Ou
         from corpusforge.beam import dedupe as beam_dedupe
 
         with stage.timed(output, "dedupe", execution) as measured:
-            done = beam_dedupe.run(engine, made.dedupe, units, output, execution.progress)
+            size = int(before.statistics.get("text_bytes_out", 0))
+            done = beam_dedupe.run(engine, made.dedupe, units, output, execution.progress, text_bytes=size)
         counted = {"tallies": done.tallies, "statistics": done.statistics}
         return stage.finish(output, "dedupe", digest, section, above, done.parts, measured, **counted)

@@ -1,0 +1,77 @@
+"""A program of its own: writes a corpus of a hostile shape, deduplicates it, and prints its own peak memory as JSON.
+
+python hostile_shapes.py SHAPE METHOD MEGABYTES FOLDER
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import resource
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from corpusforge import schemas, shards
+from corpusforge.beam import dedupe
+from corpusforge.beam.engine import Engine
+from corpusforge.progress import Silent
+from corpusforge.sections import Dedupe
+from corpusforge.units import ShardUnit
+
+ROWS = 10_000
+WORDS = ("river", "forest", "hill", "teacher", "engine", "garden", "window", "market", "station", "bridge", "harbour")
+
+
+def sentence(dice: random.Random) -> str:
+    return f"The {' '.join(dice.choices(WORDS, k=12))} {dice.randrange(10**9)}."
+
+
+def texts(shape: str) -> Iterator[list[str]]:
+    """Texts, so many at a time as are written at once."""
+    dice = random.Random(5)
+    if shape == "one-large-document":
+        lines = "\n".join(" ".join(sentence(dice) for _ in range(5)) for _ in range(105_000))
+        yield [f"{lines}\n{lines[: 1 << 20]}"[:50_000_000]]
+    elif shape == "a-million-lines":
+        for first in range(0, 1_000_000, ROWS):
+            yield [f"Line number {n // 2}, and no more." for n in range(first, first + ROWS)]
+    elif shape == "a-hundred-thousand-copies":
+        page = "\n".join(" ".join(sentence(dice) for _ in range(6)) for _ in range(3))
+        for _ in range(100_000 // ROWS):
+            yield [page] * ROWS
+    elif shape == "one-sentence-a-million-times":
+        yield ["Over and over again. " * 1_000_000]
+    else:
+        yield ["", " ", "\n\n", "One.", "One sentence only.", "...", "* * *", "One sentence only.", ""] * 100
+        yield [""] * ROWS
+        yield []
+
+
+def write(shape: str, folder: str) -> list[ShardUnit]:
+    """One shard of documents."""
+    writer, position = shards.ShardWriter(folder, "documents/part-00000-00000.parquet", schemas.DOCUMENTS, "parquet"), 0
+    for many in texts(shape):
+        positions = np.arange(position, position + len(many))
+        values = {
+            "id": pa.array([f"{n:032x}" for n in positions.tolist()], pa.string()),
+            "source": pa.array(["s"] * len(many), pa.string()),
+            "position": pa.array(positions),
+            "text": pa.array(many, pa.string()),
+        }
+        columns = [values.get(f.name, pa.nulls(len(many), f.type)) for f in schemas.DOCUMENTS]
+        writer.write(pa.RecordBatch.from_arrays(columns, schema=schemas.DOCUMENTS))
+        position += len(many)
+    shard = writer.finish()
+    return [ShardUnit(0, shards.join(folder, shard.name), shard.rows, shard.bytes)]
+
+
+if __name__ == "__main__":
+    shape, method, megabytes, folder = sys.argv[1:]
+    units = write(shape, f"{folder}/in")
+    settings = Dedupe(method=(method,), sentences="builtin", memory_megabytes=int(megabytes), min_sentences=1)
+    done = dedupe.run(Engine(1), settings, units, f"{folder}/out", Silent())
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    print(json.dumps({"peak": peak, "statistics": done.statistics, "tallies": done.tallies}))
