@@ -9,6 +9,7 @@ the units, and results come back as the entries on the shared output folder.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import pickle
 import socket
@@ -21,7 +22,7 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from corpusforge import shards
+from corpusforge import errors, shards
 from corpusforge.beam.pool import run_pool, run_unit
 from corpusforge.beam.runners import LOCAL, check_runner, make_pipeline, run_pipeline
 from corpusforge.beam.sdk import as_itself, beam
@@ -238,19 +239,32 @@ def listed(pipeline: Any, engine: Engine, folder: str, items: Sequence[Any]) -> 
     Dataflow limits a graph to 10 MB, and `Create` would put every item into it. Spread over workers where there are.
     """
     path = shards.join(folder, JOBS)
-    shards.write_bytes(path, pickle.dumps([pickle.dumps(item) for item in items]))
-    found = pipeline | "Listed" >> beam.Create([path], reshuffle=False) | "ReadList" >> beam.ParDo(_ReadList())
+    packed = pickle.dumps([pickle.dumps(item) for item in items])
+    shards.write_bytes(path, packed)
+    reading = beam.ParDo(_ReadList(hashlib.sha256(packed).hexdigest()))
+    found = pipeline | "Listed" >> beam.Create([path], reshuffle=False) | "ReadList" >> reading
     if not engine.is_local:
         found |= "Spread" >> beam.Reshuffle()
     return found | "Item" >> beam.Map(pickle.loads)
 
 
 class _ReadList(beam.DoFn):  # type: ignore[misc, name-defined]
-    """The path of a list -> its items, still pickled."""
+    """The path of a list -> its items, still pickled.
+
+    ``digest``: SHA-256 of the list, which travels in the graph: a file that someone else put there is never unpickled.
+    """
+
+    def __init__(self, digest: str) -> None:
+        self.digest = digest
 
     def process(self, path: str) -> Iterator[bytes]:
         with shards.open_binary(path) as file:
-            yield from pickle.loads(file.read())  # written a moment ago by the caller, to its own output folder
+            packed = file.read()
+        if hashlib.sha256(packed).hexdigest() != self.digest:
+            with as_itself():
+                what = "is not the list that this run wrote"
+                raise errors.ManifestInvalid(path, what, "see that no other run writes there, and run the stage again")
+        yield from pickle.loads(packed)
 
 
 class _RunOne(beam.DoFn):  # type: ignore[misc, name-defined]

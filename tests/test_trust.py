@@ -1,0 +1,164 @@
+"""Whom the house trusts: nothing that is read can run code, and no name that is read becomes a path."""
+
+from __future__ import annotations
+
+import ast
+import gzip
+import io
+import json
+import pickle
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from corpusforge import errors, recipe
+from corpusforge.beam import engine
+from corpusforge.evaluate.blimp import read_pairs
+from corpusforge.sections import Recipe
+from corpusforge.stages import corpus
+from corpusforge.stages.stage import Execution
+
+PACKAGE = Path(__file__).resolve().parent.parent / "corpusforge"
+
+RUNS_CODE = {
+    "pickle.load", "pickle.loads", "pickle.Unpickler", "dill.load", "dill.loads", "cloudpickle.load",
+    "cloudpickle.loads", "joblib.load", "shelve.open", "marshal.load", "marshal.loads", "torch.load",
+    "torch.jit.load", "numpy.load", "np.load", "pandas.read_pickle", "nltk.data.load", "yaml.load",
+    "yaml.unsafe_load", "eval", "exec", "compile", "__import__", "os.system", "os.popen", "subprocess.run",
+    "subprocess.Popen", "subprocess.call", "subprocess.check_output", "tarfile.extractall", "shutil.unpack_archive",
+}  # fmt: skip
+"""Calls by which data becomes code, or an archive's names become paths."""
+
+MAY = {
+    ("beam/engine.py", "pickle.loads"): "a list of this very run: its SHA-256 travels in the graph",
+}
+"""Those that stay, and why."""
+
+
+def _name(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return f"{_name(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _uses(path: Path) -> set[str]:
+    """Dotted names of every call and reference in a file."""
+    tree = ast.parse(path.read_text("utf-8"))
+    found = {_name(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    return found | {_name(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: p.relative_to(PACKAGE).as_posix())
+def test_nothing_read_can_run_code(path: Path) -> None:
+    place = path.relative_to(PACKAGE).as_posix()
+    used = {name for name in _uses(path) if name in RUNS_CODE}
+    used |= {name for name in _uses(path) if name.endswith((".extractall", ".extract")) and "pc." not in name}
+    used -= {name for where, name in MAY if where == place} | {"trafilatura.extract"}
+    assert not used, f"{place} uses {used}"
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.keyword) and node.arg in ("allow_pickle", "trust_remote_code"):
+            assert isinstance(node.value, ast.Constant) and node.value.value is False, place
+        if isinstance(node, ast.Import | ast.ImportFrom) and place != "beam/engine.py":
+            names = [alias.name for alias in node.names] + [getattr(node, "module", None) or ""]
+            assert not {"pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"} & set(names), place
+
+
+class Bomb:
+    """Unpickling it writes a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, tuple[str, str]]:
+        return (_write, (str(self.path), "ran"))
+
+
+def _write(path: str, text: str) -> None:
+    Path(path).write_text(text)
+
+
+def test_a_list_of_units_that_another_wrote_is_not_unpickled(tmp_path: Path) -> None:
+    (tmp_path / engine.JOBS).write_bytes(pickle.dumps([Bomb(tmp_path / "ran")]))
+    with pytest.raises(errors.ManifestInvalid, match="not the list"):
+        list(engine._ReadList("0" * 64).process(str(tmp_path / engine.JOBS)))
+    assert not (tmp_path / "ran").exists()
+
+
+def _settings(folder: Path) -> Recipe:
+    values = {"clean.language": "", "clean.badwords": "off", "clean.sentences": "builtin", "urls.duplicates": "newest"}
+    return recipe.override(Recipe(), {"input.paths": [str(folder)], **values})
+
+
+def test_pickles_among_the_input_are_not_opened(tmp_path: Path) -> None:
+    """Whatever a file is called: a pickle in it stays bytes."""
+    (tmp_path / "in").mkdir()
+    packed = pickle.dumps(Bomb(tmp_path / "ran"))
+    objects = io.BytesIO()
+    np.save(objects, np.array([Bomb(tmp_path / "ran")], object), allow_pickle=True)
+    for name, data in {"a.jsonl": packed, "b.txt": objects.getvalue(), "c.warc": packed, "d.arc": packed}.items():
+        (tmp_path / "in" / name).write_bytes(data)
+    row = {"text": [b"A line of text that is here."], "url": [packed], "timestamp": [packed]}
+    pq.write_table(pa.table(row), tmp_path / "in" / "e.parquet")
+    corpus.clean(_settings(tmp_path / "in"), str(tmp_path / "out"), Execution(workers=1))
+    assert not (tmp_path / "ran").exists()
+
+
+HOSTILE = [
+    "../../outside",
+    "/tmp/outside-of-corpusforge",
+    "..\\..\\outside",
+    "a/../../../outside",
+    "C:\\outside",
+    "%2e%2e/x",
+]
+
+
+def test_no_name_in_an_archive_becomes_a_path(tmp_path: Path) -> None:
+    """URLs, and names of files, that look like paths stay values in rows; nothing is written beside the output."""
+    inside = tmp_path / "deep" / "in"
+    inside.mkdir(parents=True)
+    text = "This line has enough words to stay. So has this other one. And this is the third of them."
+    block = f"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n{text}".encode()
+    head = "WARC/1.0\r\nWARC-Type: response\r\nWARC-Date: 2024-05-01T00:00:00Z\r\nContent-Type: application/http\r\n"
+    names = "WARC-Target-URI: {0}\r\nWARC-Filename: {0}\r\nContent-Length: {1}\r\n\r\n"
+    starts = [f"{head}{names.format(url, len(block))}".encode() for url in HOSTILE]
+    records = [start + block + b"\r\n\r\n" for start in starts]
+    (inside / "a.warc.gz").write_bytes(b"".join(map(gzip.compress, records)))
+    rows = [json.dumps({"text": text, "url": url, "source": url, "id": url}) for url in HOSTILE]
+    (inside / "x..%2f..%2foutside.jsonl").write_text("\n".join(rows))
+    (inside / "x\\..\\outside.jsonl").write_text("\n".join(rows))
+    before = sorted(tmp_path.rglob("*"))
+    manifest = corpus.clean(_settings(inside), str(tmp_path / "deep" / "out"), Execution(workers=1)).manifest
+    assert manifest.statistics["documents_in"] == 3 * len(HOSTILE)
+    written = set(tmp_path.rglob("*")) - set(before)
+    assert all((tmp_path / "deep" / "out") in path.parents or path == tmp_path / "deep" / "out" for path in written)
+    assert not Path("/tmp/outside-of-corpusforge").exists()
+    files = {path.name for path in written if path.is_file()}
+    assert all(name.startswith(("part-", "manifest", "run", "timing", ".lock")) for name in files), files
+
+
+def test_a_tar_file_is_read_and_never_unpacked(tmp_path: Path) -> None:
+    """BLiMP's archive: members with hostile names, links and devices."""
+    archive = tmp_path / "blimp.tar.gz"
+    pair = {"sentence_good": "The cat sleeps.", "sentence_bad": "The cat sleep.", "UID": "x", "linguistics_term": "y"}
+    data = (json.dumps(pair) + "\n").encode()
+    with tarfile.open(archive, "w:gz") as made:
+        for name in ("../../outside.jsonl", "/tmp/outside-of-corpusforge.jsonl", "data/fine.jsonl"):
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            made.addfile(member, io.BytesIO(data))
+        link = tarfile.TarInfo("data/link.jsonl")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        made.addfile(link)
+        device = tarfile.TarInfo("data/device.jsonl")
+        device.type = tarfile.FIFOTYPE
+        made.addfile(device)
+    before = sorted(tmp_path.parent.rglob("*"))
+    found = read_pairs(str(archive), 0)
+    assert {pair.paradigm for pair in found} == {"x"}
+    assert sorted(tmp_path.parent.rglob("*")) == before
+    assert not Path("/tmp/outside-of-corpusforge.jsonl").exists()
