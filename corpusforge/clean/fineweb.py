@@ -17,9 +17,10 @@ import pyarrow.compute as pc
 from corpusforge import errors
 from corpusforge.clean.limits import Findings, shares
 from corpusforge.clean.pack import Pack
-from corpusforge.clean.pieces import Pieces, ending_with, repeats, split_at_each, sums
-from corpusforge.clean.step import Verdict
-from corpusforge.clean.words import Words, count_characters
+from corpusforge.clean.pieces import Pieces, characters_in, ending_with, repeats, split_at_each, sums
+from corpusforge.clean.step import KEPT, Verdict
+from corpusforge.clean.words import count_characters
+from corpusforge.text import I64
 
 REASONS = (
     "kept",
@@ -77,25 +78,25 @@ class FinewebStep:
 def _judge(found: Findings, rules: FinewebRules) -> None:
     found.drop("page:no-lines", found.words.counts == 0)
     found.narrow()
-    texts, words = found.texts, found.words
-    every = split_at_each(texts)
-    breaks = np.diff(every.offsets) - 1
-    lines = every.choose(_holding_words(every, words))
+    lines, breaks = _lines(found)
     count = np.diff(lines.offsets)
     ended = ending_with(lines.data, lines.starts, lines.stops, rules.end_characters)
     share = shares(sums(ended, lines.offsets), count)
     found.at_least("page:few-line-ends", "lines with an end mark", share, rules.min_ended_lines)
-    lengths = count_characters(lines.data, lines.starts, lines.stops)
     if rules.short_line_characters:
-        share = shares(sums(lengths <= rules.short_line_characters, lines.offsets), count)
+        short = count_characters(lines.data, lines.starts, lines.stops) <= rules.short_line_characters
+        share = shares(sums(short, lines.offsets), count)
         found.at_most("page:short-lines", "short lines", share, rules.max_short_lines)
-    characters = np.asarray(pc.utf8_length(texts)).astype(np.int64)
-    share = shares(sums(np.where(repeats(lines), lengths, 0), lines.offsets), characters - breaks)
+    still = lines.choose(np.repeat(found.codes[found.numbers] == KEPT, count))
+    characters = np.asarray(pc.utf8_length(found.texts)).astype(np.int64)
+    share = shares(characters_in(still.choose(repeats(still))), characters - breaks)
     label = "characters in duplicate lines"
     found.at_most("page:duplicate-line-characters", label, share, rules.max_duplicate_line_characters)
-    found.at_most("page:list", "line breaks a word", shares(breaks, words.counts), rules.max_line_breaks_a_word)
+    found.at_most("page:list", "line breaks a word", shares(breaks, found.words.counts), rules.max_line_breaks_a_word)
 
 
-def _holding_words(lines: Pieces, words: Words) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which lines hold a word; no word goes beyond a line."""
-    return np.searchsorted(words.starts, lines.starts) < np.searchsorted(words.starts, lines.stops)
+def _lines(found: Findings) -> tuple[Pieces, I64]:
+    """Lines that hold a word (no word goes beyond a line), and the line breaks of each page."""
+    every, begins = split_at_each(found.texts), found.words.starts
+    held = np.searchsorted(begins, every.starts) < np.searchsorted(begins, every.stops)
+    return every.choose(held), np.diff(every.offsets) - 1
