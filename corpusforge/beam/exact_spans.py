@@ -20,6 +20,7 @@ from corpusforge import shards
 from corpusforge.beam.dedupe import scratch_of
 from corpusforge.beam.engine import Engine, listed, run_map
 from corpusforge.beam.sdk import as_itself, beam
+from corpusforge.beam.where import find_where
 from corpusforge.dedupe.spans import find_losers
 from corpusforge.progress import Progress
 from corpusforge.sections import Dedupe
@@ -69,6 +70,7 @@ def cut_repeats(
         rounds = plan_rounds(spans, settings.memory_megabytes << 20, PARTITIONS)
     cuts = compare(engine, units, scratch, rounds, progress, ordered=ordered)
     cutting = dataclasses.replace(cutting, cuts=cuts, rounds=rounds)
+    find_where(engine, units, cutting)
     results = run_map(engine, cutting, units, sizes, label="cut", folder=cutting.output, progress=progress)
     places.forget()
     for number in range(rounds):  # first, so that cuts half removed are never taken for whole

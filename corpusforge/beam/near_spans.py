@@ -17,6 +17,7 @@ from corpusforge import shards
 from corpusforge.beam.dedupe import scratch_of
 from corpusforge.beam.engine import Engine, run_map
 from corpusforge.beam.near import Alike, find_alike, with_pairs
+from corpusforge.beam.where import find_where
 from corpusforge.dedupe.lsh import bands_for
 from corpusforge.dedupe.minhash import Signer
 from corpusforge.progress import Progress
@@ -46,6 +47,7 @@ def run_method(
     compared = find_alike(engine, signing, units, scratch, found, progress, alike)
     floors: dict[str, Any] = {"min_sentences": settings.min_sentences, "min_words": settings.min_words}
     cutting = CutNearWork(output, scratch, span_sentences=settings.span_sentences, audit_only=audit_only, **floors)
+    find_where(engine, units, cutting)
     results = run_map(engine, cutting, units, sizes, label="cut", folder=output, progress=progress)
     places.forget()
     items.forget()

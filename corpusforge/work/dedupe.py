@@ -22,6 +22,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from corpusforge import schemas, shards
@@ -31,8 +32,8 @@ from corpusforge.dedupe.spans import SPANS
 from corpusforge.seeds import U64
 from corpusforge.text import I64
 from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
-from corpusforge.work.places import locate
 from corpusforge.work.slices import ChainUnit, as_schema, documents_schema, share, slices, text_size
+from corpusforge.work.where import locate_for
 
 CUTS = pa.schema([pa.field("loser", pa.uint64(), nullable=False), pa.field("survivor", pa.uint64(), nullable=False)])
 """Places (dedupe.spans.place) of losing spans of a unit and of their survivors."""
@@ -217,12 +218,24 @@ class CutWork:
 
     def cuts_from(self, unit: int, first: int) -> tuple[Cuts, I64]:
         """The sentences of a unit to cut from row ``first`` on, and the rows of all its losing spans."""
-        losers, survivors = read_cuts(self.cuts, unit, self.rounds)
-        rows = span_tables.row_of(losers)
-        cut_rows, places = cut_sentences(rows, survivors, self.span_sentences)
-        behind = int(np.searchsorted(cut_rows, first))  # what is written already need not be located again
-        cut_rows, places = cut_rows[behind:], places[behind:]
-        return Cuts(cut_rows, places, *locate(places, functools.partial(span_path, self.folder))), rows
+        rows, places, similarities, losers = self.sentences_of(unit)
+        behind = int(np.searchsorted(rows, first))  # what is written already need not be located again
+        rows, places = rows[behind:], places[behind:]
+        where = locate_for(unit, places, self.folder, functools.partial(span_path, self.folder))
+        return Cuts(rows, places, *where, None if similarities is None else similarities[behind:]), losers
+
+    def sentences_of(self, unit: int) -> tuple[I64, U64, npt.NDArray[np.float32] | None, I64]:
+        """The sentence rows to cut, the places of their copies, how similar they are, and the rows of losing spans."""
+        losers, survivors, similarities = self.losers_of(unit)
+        spans = span_tables.row_of(losers)
+        rows, places = cut_sentences(spans, survivors, self.span_sentences)
+        if similarities is not None:
+            similarities = similarities[np.searchsorted(spans, rows, "right") - 1]
+        return rows, places, similarities, spans
+
+    def losers_of(self, unit: int) -> tuple[U64, U64, npt.NDArray[np.float32] | None]:
+        """Places of the spans of a unit that go, ascending, of their survivors, and how similar (None: equal)."""
+        return *read_cuts(self.cuts, unit, self.rounds), None
 
 
 def _span_columns(batch: pa.RecordBatch) -> tuple[U64, U64, I64]:

@@ -8,16 +8,11 @@ sentence at the same place of the span that it resembles, with the similarity of
 from __future__ import annotations
 
 import dataclasses
-import functools
 
-import numpy as np
-
-from corpusforge.dedupe.cut import Cuts, cut_sentences
-from corpusforge.dedupe.spans import row_of
-from corpusforge.text import I64
-from corpusforge.work.dedupe import CutWork, span_path
+from corpusforge.dedupe.near import F32
+from corpusforge.seeds import U64
+from corpusforge.work.dedupe import CutWork
 from corpusforge.work.near import read_compared
-from corpusforge.work.places import locate
 
 METHOD = "near-spans"
 
@@ -28,12 +23,6 @@ class CutNearWork(CutWork):
 
     method: str = METHOD
 
-    def cuts_from(self, unit: int, first: int) -> tuple[Cuts, I64]:
-        """The sentences of a unit to cut from row ``first`` on, and the rows of all spans that go."""
-        later, earlier, similarities = read_compared(self.folder, unit)
-        rows = row_of(later)
-        cut_rows, places = cut_sentences(rows, earlier, self.span_sentences)
-        alike = similarities[np.searchsorted(rows, cut_rows, "right") - 1]
-        behind = int(np.searchsorted(cut_rows, first))  # what is written already need not be located again
-        cut_rows, places, alike = cut_rows[behind:], places[behind:], alike[behind:]
-        return Cuts(cut_rows, places, *locate(places, functools.partial(span_path, self.folder)), alike), rows
+    def losers_of(self, unit: int) -> tuple[U64, U64, F32]:
+        """Places of the spans of a unit that go, ascending, of what they resemble, and how similar they are."""
+        return read_compared(self.folder, unit)

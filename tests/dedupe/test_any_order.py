@@ -21,6 +21,7 @@ from corpusforge.content import combine
 from corpusforge.progress import Silent
 from corpusforge.sections import Dedupe
 from corpusforge.units import ShardUnit
+from corpusforge.work import places
 
 WORDS = ("river", "forest", "hill", "teacher", "engine", "garden", "window", "market", "station", "bridge", "harbour")
 METHODS = ["lines", "exact-spans", "near-spans", "documents"]
@@ -115,6 +116,23 @@ def test_no_choice_of_survivors_depends_on_order(
 @pytest.mark.parametrize("methods", CHAINS, ids=",".join)
 def test_no_chain_depends_on_order(methods: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check(Dedupe(method=methods, sentences="builtin"), tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("method", ["exact-spans", "near-spans"])
+def test_on_an_object_store_each_unit_is_read_once_to_tell_where_copies_stand(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Dedupe(method=(method,))
+    straight, _, _ = deduped(tmp_path / "straight", settings, 0, 1, 1)
+    units, out = units_of(tmp_path / "in", ROWS, random.Random(5), 6), f"memory://any-order/{method}"
+    opened: list[str] = []
+    real = places._open
+    monkeypatch.setattr(places, "_open", lambda path: (opened.append(path), real(path))[1])
+    dedupe.run(Engine(1), settings, units, out, Silent())
+    entries = shards.load_entries(out)
+    for table in ("documents", "repeats"):
+        assert combine(entry.tables[table].content for entry in entries) == straight[table]
+    assert 3 < len(opened) == len(set(opened)) <= 6
 
 
 @pytest.mark.parametrize("survivor", ["newest", "longest"])

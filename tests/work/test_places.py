@@ -107,13 +107,13 @@ def test_what_is_written_is_not_located_again(tmp_path: Path, monkeypatch: pytes
     write_cuts(cuts, 0, 0, [_packed(place(0, np.array([0, 10])), place(5, np.array([3, 4])))])
     asked: list[U64] = []
 
-    def noted(many: U64, path_of: object) -> tuple[pa.Array, Any]:
+    def noted(unit: int, many: U64, folder: str, path_of: object) -> tuple[pa.Array, Any]:
         asked.append(many)
         return pa.array([""] * len(many)), np.zeros(len(many), np.int64)
 
-    monkeypatch.setattr(dedupe, "locate", noted)
+    monkeypatch.setattr(dedupe, "locate_for", noted)
     work = CutWork(str(tmp_path / "out"), folder, cuts)
-    found, rows = work._cuts(0, 11)
+    found, rows = work.cuts_from(0, 11)
     assert (found.rows.tolist(), rows.tolist()) == ([11, 12], [0, 10])
     assert (asked[0] & np.uint64(0xFF)).tolist() == [5, 6]
 
