@@ -38,6 +38,7 @@ from corpusforge.work.bands import (
     write_shared,
 )
 from corpusforge.work.dedupe import plan_rounds
+from corpusforge.work.items import forget
 from corpusforge.work.near import CompareWork, Signing, banded, compared_folder, pairs_folder, write_pairs
 
 
@@ -66,6 +67,7 @@ def find_alike(
     if engine.is_local:
         pairing = _mark(engine, units, pairing, items * signing.bands.bands, alike.memory_bytes, progress)
     _run_rounds(engine, units, pairing, pairs_folder(scratch, pairing.slots.rounds), _pair_round, "pair", progress)
+    forget()  # what this process mapped counts as its memory
     work = CompareWork(scratch, signing, alike.threshold, (rounds, pairing.slots.rounds), alike.best)
     sizes = [unit.bytes for unit in units]
     folder = compared_folder(scratch)

@@ -23,8 +23,9 @@ from corpusforge.seeds import U64
 from corpusforge.text import I64
 from corpusforge.work.dedupe import span_path
 
-_MAPPED = 48
-"""Units kept mapped by a process: each holds two file descriptors, of which there may be 256 (macOS)."""
+_MAPPED = 2
+"""Units kept mapped by a process: two are compared at a time, and others are asked for one after the other. What was
+touched of a mapped file counts as memory of the process for as long as it is mapped."""
 
 
 class Part(NamedTuple):

@@ -29,7 +29,7 @@ import pyarrow as pa
 from corpusforge import errors, schemas, shards
 from corpusforge.dedupe import near, spans
 from corpusforge.dedupe.groups import Grouped, group, places_of
-from corpusforge.dedupe.keep import Kept, Members, keep_documents
+from corpusforge.dedupe.keep import Members, keep_documents
 from corpusforge.dedupe.lsh import band_hashes
 from corpusforge.dedupe.normalise import Bools
 from corpusforge.dedupe.signature_files import check_signer, signature_matrix, signature_rows, signatures_schema
@@ -173,9 +173,10 @@ class KeepWork:
                 advance(unit.bytes)
                 return output.result(resumed=True)
             advance(share(unit, output.position))
-            position, groups = output.position, read_groups(self.folder, unit.number)
+            position = output.position
+            members = self._members(unit.number, position)
             for documents in slices(unit.path, skip=position):
-                kept = self._keep(unit, documents, position, groups)
+                kept = keep_documents(documents, _between(members, position, position + documents.num_rows))
                 written = {"repeats": kept.repeats, "clusters": kept.clusters}
                 if not self.audit_only:
                     written["documents"] = as_schema(kept.documents, documents_schema(unit))
@@ -192,20 +193,20 @@ class KeepWork:
                 advance(share(unit, documents.num_rows))
             return output.finish()
 
-    def _keep(self, unit: ShardUnit, documents: pa.RecordBatch, first: int, groups: Grouped) -> Kept:
-        bounds = spans.place(unit.number, np.array([first, first + documents.num_rows]))
-        a, b = np.searchsorted(groups.places, bounds).tolist()
-        found = Grouped._make(column[a:b] for column in groups)
-        own = spans.row_of(found.places)
-        members = Members(
-            rows=own - first,
+    def _members(self, unit: int, first: int) -> Members:
+        """The documents of a unit from row ``first`` on that are in a group."""
+        groups = read_groups(self.folder, unit)
+        behind = int(np.searchsorted(groups.places, spans.place(unit, np.array([first]))[0]))
+        found = Grouped._make(column[behind:] for column in groups)
+        rows = spans.row_of(found.places)
+        return Members(
+            rows=rows,
             survivors=locate(found.survivors, functools.partial(span_path, self.folder))[0],
             stays=found.survivors == found.places,
             in_index=spans.unit_of(found.survivors) >= self.first_of_index,
             sizes=found.sizes,
-            similarities=self._similarities(unit.number, own, found.survivors),
+            similarities=self._similarities(unit, rows, found.survivors),
         )
-        return keep_documents(documents, members)
 
     def _similarities(self, unit: int, rows: I64, survivors: U64) -> near.F32:
         width = self.signing.signer.permutations
@@ -224,3 +225,10 @@ class KeepWork:
         found = open_items(self.folder, unit).signatures(rows, self.signing.signer.permutations)
         real = is_kept & (found[:, 0] != 0)  # the values of a signature are odd
         return signature_rows(documents.column("id"), found, real, self.signing.signer)
+
+
+def _between(members: Members, first: int, last: int) -> Members:
+    """Those of a batch, with rows counted from its first."""
+    a, b = np.searchsorted(members.rows, [first, last]).tolist()
+    found = Members._make(column[a:b] for column in members)
+    return found._replace(rows=found.rows - first)

@@ -17,6 +17,7 @@ from corpusforge.dedupe.minhash import Signer
 from corpusforge.dedupe.signature_files import read_signer, signature_matrix
 from corpusforge.seeds import document_keys
 from corpusforge.work import items, slices
+from corpusforge.work import near_documents as near_documents_work
 from corpusforge.work.bands import plan_mark_rounds, plan_pair_rounds
 from corpusforge.work.near import Signing
 from corpusforge.work.near_documents import KeepWork
@@ -157,8 +158,9 @@ def test_killed_and_resumed_equals_straight_through(
     groups = [[(f"{g}-{i}", " ".join(edited(pages[i % 6], i % 14))) for i in range(20)] for g in (0, 1)]
     units = write_units(tmp_path / "in", groups)
     work: Any = CutNearWork if method == "near-spans" else KeepWork
-    step = "cut" if method == "near-spans" else "_keep"
-    real, calls = getattr(work, step), 0
+    place: Any = work if method == "near-spans" else near_documents_work
+    step = "cut" if method == "near-spans" else "keep_documents"
+    real, calls = getattr(place, step), 0
 
     def run(folder: Path) -> None:
         if method == "near-spans":
@@ -174,7 +176,7 @@ def test_killed_and_resumed_equals_straight_through(
         return real(*arguments, **options)
 
     run(tmp_path / "straight")
-    monkeypatch.setattr(work, step, sometimes)
+    monkeypatch.setattr(place, step, sometimes)
     for _ in range(40):
         try:
             run(tmp_path / "killed")
