@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -35,20 +36,31 @@ _MEND = "give .jsonl, .json, .txt, .tsv, .csv or .parquet, also as .gz, .bz2 or 
 def evaluation_texts(paths: Iterable[str]) -> Iterator[tuple[str, pa.StringArray]]:
     """Columns of texts and the name of the file they are from, in the order of the names.
 
-    Of a folder all files are read that have a known ending. Raises `errors.InputMissing`, `errors.InputUnreadable`.
+    ``paths``: local, or URLs that fsspec knows (``gs://``). Of a folder all files are read that have a known ending.
+    Raises `errors.InputMissing`, `errors.InputUnreadable`.
     """
     for given in paths:
-        path = Path(given)
-        if path.is_dir():
-            found = [(file.relative_to(path.parent).as_posix(), file) for file in path.rglob("*") if file.is_file()]
-            named = sorted((name, file) for name, file in found if _kind(name) or name.endswith(_ARCHIVES))
-        elif path.is_file():
-            named = [(path.name, path)]
-        else:
-            raise errors.InputMissing(given, "no such evaluation file or folder", "check the path")
-        for name, file in named:
-            with file.open("rb") as stream:
+        try:
+            system, root = fsspec.core.url_to_fs(given)
+            named = _files(system, root, given)
+        except (OSError, ValueError, ImportError) as error:
+            line = " ".join(str(error).split())
+            raise errors.InputMissing(given, f"cannot be looked into ({line})", "check the path") from None
+        for name, path in named:
+            with system.open(path, "rb") as stream:
                 yield from _guarded(name, stream)
+
+
+def _files(system: Any, root: str, given: str) -> list[tuple[str, str]]:
+    """Files below a path with their names: from the folder's own name on, or the file's."""
+    root = root.rstrip("/")
+    if system.isdir(root):
+        parent = len(root) - len(root.rpartition("/")[2])
+        found = [(path[parent:], path) for path in system.find(root)]
+        return sorted((name, path) for name, path in found if _kind(name) or name.endswith(_ARCHIVES))
+    if not system.exists(root):
+        raise errors.InputMissing(given, "no such evaluation file or folder", "check the path")
+    return [(root.rpartition("/")[2], root)]
 
 
 def _guarded(name: str, stream: BinaryIO) -> Iterator[tuple[str, pa.StringArray]]:

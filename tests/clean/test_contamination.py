@@ -105,6 +105,19 @@ def test_every_layout_is_read(tmp_path: Path) -> None:
     assert not (tmp_path.parent / "up").exists()
 
 
+def test_files_in_a_bucket_are_read() -> None:
+    import fsspec
+
+    with fsspec.open("memory://exams/a/x.txt", "w") as file:
+        file.write(SENTENCE)
+    found = {name: column.to_pylist() for name, column in evaluation_texts(["memory://exams"])}
+    assert found == {"exams/a/x.txt": [SENTENCE]}
+    with pytest.raises(errors.InputMissing, match="no such evaluation file"):
+        next(evaluation_texts(["memory://other"]))
+    with pytest.raises(errors.InputMissing, match="cannot be looked into"):
+        next(evaluation_texts(["nosuch://other"]))
+
+
 def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     for name, content in {
         "a.jsonl": b'{"a": 1}\n{"a"',
