@@ -68,6 +68,7 @@ def reasons_section(found: Found) -> str:
     drops = {reason: counts for reason, counts in manifest.tallies.items() if reason not in KEPT}
     if not drops:
         return ""
+    edits = {r: drops.pop(r)["rows"] for r in list(drops) if r.startswith("text:")}
     whole = {r: c["rows"] for r, c in drops.items() if not r.startswith("line:")}
     lines = {r: c["rows"] for r, c in drops.items() if r.startswith("line:")}
     parts = []
@@ -77,6 +78,9 @@ def reasons_section(found: Found) -> str:
     if lines:
         parts.append("<h3>Lines</h3>")
         parts.append(elements.plot(figures.reasons_figure(lines, "lines"), "Dropped lines by reason"))
+    if edits:
+        parts.append("<h3>Replaced in pages that stay</h3>")
+        parts.append(elements.plot(figures.reasons_figure(edits, "places"), "Text replaced, by reason"))
     parts.append(_steps(manifest.statistics))
     rejects = examples.dropped(manifest.paths(found.path("clean"), "rejects"))
     ordered = sorted(drops.items(), key=lambda item: (-item[1]["rows"], item[0]))

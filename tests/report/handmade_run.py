@@ -78,6 +78,7 @@ def make_run(folder: Path) -> Path:
             "line:few-words": {"rows": 1, "bytes": 90},
             "line:no-end-mark": {"rows": 1, "bytes": 4},
             "page:bad-words": {"rows": 1, "bytes": 26},
+            "text:email": {"rows": 5, "bytes": 60},
             "kept": {"rows": 2, "bytes": 200},
         },
         statistics={

@@ -90,6 +90,11 @@ def test_the_unigram_line_and_the_scores_are_drawn(page: str, run_dir: Path) -> 
     assert "word order" in page
 
 
+def test_text_replaced_in_pages_is_no_page_dropped(page: str) -> None:
+    assert "Replaced in pages that stay" in page
+    assert "text:email: 5 times" not in page
+
+
 def test_a_repeat_stands_beside_its_survivor(page: str) -> None:
     assert "<mark>The first li" in page
 
