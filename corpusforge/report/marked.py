@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from corpusforge import errors, shards
+from corpusforge.report import before
 from corpusforge.report.plain import visible
 from corpusforge.report.tables import pairs, reason_style
 from corpusforge.shards import Manifest
@@ -41,7 +42,9 @@ def show_document(path: str, prefix: str) -> list[RenderableType]:
         mend = "look for one with: corpusforge inspect SHARD" if not names else "write more characters of the id"
         raise errors.InputMissing(f"{folder}: {prefix}", what, mend)
     if manifest.stage == "dedupe" or cuts:
-        return [_about(kept, cuts), *_cut_out(kept, cuts)]
+        text = before.text_before(folder, manifest, next(iter(names)))
+        came = [Text("before, with what was cut:", "bold"), before.marked(text, cuts)] if text and cuts else []
+        return [_about(kept, cuts), *came, *_cut_out(kept, cuts)]
     judged = judge(kept, rejected, manifest)
     shown = [_about(kept, rejected)]
     if judged.verdict:
@@ -164,7 +167,7 @@ def _packs(manifest: Manifest) -> list[Pack]:
 
 def _cut_out(kept: list[dict[str, Any]], cuts: list[dict[str, Any]]) -> list[RenderableType]:
     """The text that is left, and below it each piece that was cut with the place where its first copy survives."""
-    shown: list[RenderableType] = []
+    shown: list[RenderableType] = [Text("after:", "bold")] if cuts else []
     if kept:
         shown.append(page([(n, line, None) for n, line in enumerate(kept[0]["text"].split("\n"))]))
     else:

@@ -34,7 +34,7 @@ def texts(shape: str) -> Iterator[list[str]]:
     dice = random.Random(5)
     if shape == "one-large-document":
         lines = "\n".join(" ".join(sentence(dice) for _ in range(5)) for _ in range(105_000))
-        yield [f"{lines}\n{lines[: 1 << 20]}"[:50_000_000]]
+        yield [f"{lines[: 50_000_000 - (1 << 20) - 1]}\n{lines[: 1 << 20]}"]
     elif shape == "a-million-lines":
         for first in range(0, 1_000_000, ROWS):
             yield [f"Line number {n // 2}, and no more." for n in range(first, first + ROWS)]
