@@ -34,9 +34,9 @@ GROUP_CHARACTERS = 1 << 22
 
 CLEARLY_IN, CLEARLY_OUT, CLEAR_CHARACTERS = 50, 80, 150
 """The cascade believes resiliparse where a page has so many characters and the wanted language is ahead of all others
-by 50 ranks, or behind the best by 80. On 58,000 pieces of web pages, books, encyclopedias and sentences that decides
-half (of those from 1,000 characters on three quarters), and differs from langdetect on 0.03 % of all; 40 and 60 decide
-a tenth more and differ on 0.17 % (``benchmarks/language_vs_langdetect.py`` prints the rate)."""
+by 50 ranks, or behind the best by 80. Chosen on 58,000 pieces of the texts that `benchmarks/language_vs_langdetect.py`
+reads: these values decide half of them and differ from langdetect on 0.03 % of all; 40 and 60 would decide a tenth
+more and differ on 0.17 %. docs/cleaning.md has the rates by kind of text."""
 _NO_CUTOFF = 1 << 30  # of detect_fast: name a language however far the text is from it
 
 
