@@ -10,7 +10,8 @@ second time whole, every 15th with a word in a hundred changed. Ours is the comm
 are not counted. Each side runs in a process of its own pinned to one core; every round runs all sides, one after the
 other; figures are medians.
 
-``planted``: how many of the planted copies were dropped (or, for spans, cut to a half or less).
+``cpu``: processor seconds of the same steps, which other work on the machine changes little. ``planted``: how many of
+the planted copies were dropped (or, for spans, cut to a half or less).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import json
 import os
 import platform
 import random
+import resource
 import statistics
 import subprocess
 import sys
@@ -40,6 +42,7 @@ class Run:
     """One side's figures. ``seconds``: by step; ``kept``: documents; ``planted``: share of the copies found."""
 
     seconds: dict[str, float]
+    cpu: float
     kept: int
     planted: float
     versions: dict[str, str]
@@ -61,15 +64,20 @@ def plant(texts: Iterator[str], planted: list[int]) -> Iterator[str]:
             number += 1
 
 
-def run_ours(method: str, source: Path, output: Path) -> tuple[dict[str, float], Path]:
+def spent() -> float:
+    """Processor seconds of this process and of those it waited for."""
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+
+def run_ours(method: str, source: Path, output: Path) -> tuple[dict[str, float], float, Path]:
     """The command line, through Beam, from process start to process end."""
-    start = time.perf_counter()
+    start, before = time.perf_counter(), spent()
     command = [sys.executable, "-m", "corpusforge", "dedupe", str(source), "--output", str(output / "stage")]
     subprocess.run([*command, "--workers", "1", "--method", method], check=True, stdout=subprocess.DEVNULL)
-    return {"all": time.perf_counter() - start}, output / "stage/documents"
+    return {"all": time.perf_counter() - start}, spent() - before, output / "stage/documents"
 
 
-def run_datatrove(source: Path, output: Path) -> tuple[dict[str, float], Path]:
+def run_datatrove(source: Path, output: Path) -> tuple[dict[str, float], float, Path]:
     """datatrove's four steps."""
     from datatrove.executor import LocalPipelineExecutor  # type: ignore[import-not-found]
     from datatrove.pipeline.dedup import (  # type: ignore[import-not-found]
@@ -96,12 +104,12 @@ def run_datatrove(source: Path, output: Path) -> tuple[dict[str, float], Path]:
         "cluster": ([MinhashDedupCluster(input_folder=buckets, output_folder=gone, config=config)], 1),
         "filter": ([reader(), MinhashDedupFilter(input_folder=gone), ParquetWriter(kept)], SHARDS),
     }
-    seconds = {}
+    seconds, before = {}, spent()
     for name, (pipeline, tasks) in steps.items():
         start = time.perf_counter()
         LocalPipelineExecutor(pipeline=pipeline, tasks=tasks, workers=1, logging_dir=str(output / f"logs-{name}")).run()
         seconds[name] = time.perf_counter() - start
-    return seconds, Path(kept)
+    return seconds, spent() - before, Path(kept)
 
 
 def found_copies(source: Path, kept: Path) -> tuple[int, float]:
@@ -126,10 +134,13 @@ def be_side(side: str, source: Path, output: Path) -> None:
     """What the process of one side does."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     if side == "datatrove":
-        (seconds, kept), versions = run_datatrove(source, output), _versions("datatrove", "spacy", "numpy", "pyarrow")
+        (seconds, cpu, kept), versions = (
+            run_datatrove(source, output),
+            _versions("datatrove", "spacy", "numpy", "pyarrow"),
+        )
     else:
-        (seconds, kept), versions = run_ours(side, source, output), _versions("apache-beam", "numpy", "pyarrow")
-    run = Run(seconds, *found_copies(source, kept), versions)
+        (seconds, cpu, kept), versions = run_ours(side, source, output), _versions("apache-beam", "numpy", "pyarrow")
+    run = Run(seconds, cpu, *found_copies(source, kept), versions)
     (output / "figures.json").write_text(json.dumps(dataclasses.asdict(run)))
 
 
@@ -145,14 +156,15 @@ def run_side(python: str, side: str, source: Path) -> Run:
         return Run(**json.loads((Path(output) / "figures.json").read_text()))
 
 
-def show(side: str, runs: list[Run], size: int) -> float:
-    """Print one side's medians; returns its MB/s."""
-    total = statistics.median(sum(run.seconds.values()) for run in runs)
+def show(side: str, runs: list[Run], size: int) -> tuple[float, float]:
+    """Print one side's medians; returns its bytes by second and by processor second."""
+    total, cpu = (statistics.median(x) for x in zip(*((sum(r.seconds.values()), r.cpu) for r in runs), strict=True))
     steps = ", ".join(f"{n} {statistics.median(r.seconds[n] for r in runs):.1f}" for n in runs[0].seconds)
     versions = " ".join(f"{n} {v}" for n, v in runs[0].versions.items())
-    print(f"{side:10} {size / total / 1e6:8.2f} MB/s  {total:8.2f} s ({steps})  {runs[0].kept} documents,", end=" ")
+    print(f"{side:10} {size / total / 1e6:8.2f} MB/s  {total:8.2f} s, cpu {cpu:.2f} s ({steps})", end="  ")
+    print(f"{runs[0].kept} documents,", end=" ")
     print(f"planted {runs[0].planted:.3f}  [{versions}]")
-    return size / total
+    return size / total, size / cpu
 
 
 def main() -> None:
@@ -183,7 +195,8 @@ def main() -> None:
         speeds = {side: show(side, found, size) for side, found in runs.items()}
         if given.peer_python:
             for side in SIDES[:2]:
-                print(f"{side} / datatrove: {speeds[side] / speeds['datatrove']:.1f}")
+                ratios = [ours / theirs for ours, theirs in zip(speeds[side], speeds["datatrove"], strict=True)]
+                print(f"{side} / datatrove: {ratios[0]:.1f}, by processor seconds {ratios[1]:.1f}")
 
 
 if __name__ == "__main__":

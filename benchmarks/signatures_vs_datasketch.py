@@ -12,7 +12,8 @@ it for ours.
 Every side also signs pairs of a document and an edited copy. ``error`` is the root mean square difference of its
 estimates from the true Jaccard similarity, in units of what a binomial of so many permutations has (1.00 is perfect).
 
-Every round runs all sides one after the other, each in a process of its own pinned to one core; figures are medians.
+Every round runs all sides one after the other, each in a process of its own pinned to one core; figures are medians,
+by processor seconds.
 """
 
 from __future__ import annotations
@@ -148,9 +149,9 @@ def be_side(side: str, source: Path, permutations: int) -> None:
     error = estimate_error(rows(pairs), pairs)  # also warms up
     seconds = {}
     for name, run in runs.items():
-        start = time.perf_counter()
+        start = time.process_time()
         run()
-        seconds[name] = time.perf_counter() - start
+        seconds[name] = time.process_time() - start
     names = ("numpy", "pyarrow") if side.startswith("ours") else (side, "numpy")
     versions = {name: importlib.metadata.version(name) for name in names}
     print(json.dumps({"seconds": seconds, "error": error, "versions": versions}))
