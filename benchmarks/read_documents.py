@@ -1,6 +1,7 @@
 """Reading raw input against the plain loop over the same library, one core each, per format.
 
     python benchmarks/read_documents.py [--warc FILE.warc.gz] [--jsonl FILE.jsonl.gz] [--megabytes 200] [--rounds 5]
+                                        [--trafilatura]
 
 Without files it reads ``../shared/data``. The JSONL text is repeated to the size asked for and written to a temporary
 folder as plain, .gz and .zst JSONL, Parquet and blank-line text. The peers are what a careful script does with the same
@@ -47,8 +48,17 @@ def warc_loop(path: Path, html: str) -> int:
         body = record.reader.read()
         encoding = record.http_charset or detect_encoding(body, from_html_meta=True) or "utf-8"
         page = bytes_to_str(body, encoding)
-        count += bool(extract_plain_text(page, preserve_formatting=True, main_content=html == "main").strip())
+        count += bool(extracted(page, html).strip())
     return count
+
+
+def extracted(page: str, html: str) -> str:
+    """The text of a page, by the library itself."""
+    if html != "trafilatura":
+        return extract_plain_text(page, preserve_formatting=True, main_content=html == "main")  # type: ignore[no-any-return]
+    import trafilatura  # an extra, asked for by a flag
+
+    return trafilatura.extract(page, favor_precision=True, include_comments=False) or ""
 
 
 def json_loop(path: Path) -> int:
@@ -96,10 +106,12 @@ def written(lines: list[bytes], folder: Path) -> dict[str, Path]:
     return paths
 
 
-def contests(warc: Path, paths: dict[str, Path]) -> Iterator[tuple[str, float, Callable[[], int], Callable[[], int]]]:
+def contests(
+    warc: Path, paths: dict[str, Path], ways: tuple[str, ...]
+) -> Iterator[tuple[str, float, Callable[[], int], Callable[[], int]]]:
     """Name, megabytes of content, ours, theirs."""
     size = sum(len(r.reader.read()) for r in ArchiveIterator(warc.open("rb"), parse_http=False)) / 1e6
-    for html in ("main", "all"):
+    for html in ways:
         yield f"WARC, {html}", size, lambda h=html: ours(warc, html=h), lambda h=html: warc_loop(warc, h)  # type: ignore[misc]
     size = paths["a.jsonl"].stat().st_size / 1e6
     for name in ("a.jsonl", "a.jsonl.gz", "a.jsonl.zst"):
@@ -118,11 +130,13 @@ def main() -> None:
     parser.add_argument("--jsonl", type=Path, default=DATA / "text_en/enwiki2018-dev.jsonl.gz")
     parser.add_argument("--megabytes", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--trafilatura", action="store_true", help="this way to take text out of HTML as well")
     options = parser.parse_args()
+    ways = ("main", "all", "trafilatura") if options.trafilatura else ("main", "all")
     for path in (options.warc, options.jsonl):
         if not path.is_file():
             sys.exit(f"{path}: no such file; name one with --warc and --jsonl")
-    packages = ("pyarrow", "fastwarc", "resiliparse", "zstandard")
+    packages = ["pyarrow", "fastwarc", "resiliparse", "zstandard", *ways[2:]]
     print(
         f"{platform.machine()}, Python {platform.python_version()}, " + ", ".join(f"{p} {version(p)}" for p in packages)
     )
@@ -135,7 +149,7 @@ def main() -> None:
             size += len(line)
             if size >= options.megabytes << 20:
                 break
-        for name, megabytes, mine, theirs in contests(options.warc, written(lines, Path(folder))):
+        for name, megabytes, mine, theirs in contests(options.warc, written(lines, Path(folder)), ways):
             mine(), theirs()  # imports and caches
             rounds = [(timed(mine), timed(theirs)) for _ in range(options.rounds)]
             rates = [megabytes / statistics.median(side[i][0] for side in rounds) for i in (0, 1)]

@@ -34,7 +34,10 @@ _ROWS = 512
 """Rows decoded at once at most: usual pages make 1 to 5 MB."""
 
 _BATCH = 32 << 20
-"""Bytes decoded at once, where a row is no larger."""
+"""Bytes decoded at once, where a row is no larger; of a dictionary that rows repeat, at worst the longest record."""
+
+_TOGETHER = 4 << 20
+"""Bytes up to which small batches are put together."""
 
 _PAGE = 4
 """A page may unpack to so many times the longest record: Arrow unpacks a page whole. Writers' default is 1 MiB a page
@@ -111,9 +114,9 @@ def _group(
         detail = f"row group {number}: a page unpacks to {needs.largest} bytes"
         yield _one_reject(skip, position, "record:too-large", detail), size
         return
-    rows = min(_ROWS, max(1, _BATCH // max(1, needs.row)))
+    rows = max(1, min(_ROWS, _BATCH // max(1, needs.row), limit // max(1, needs.dictionary)))
     try:  # skipped rows are decoded too: only that tells how many records a damaged group gave
-        for batch in table.iter_batches(rows, row_groups=[number], columns=names):
+        for batch in _gathered(table.iter_batches(rows, row_groups=[number], columns=names)):
             passed = skip.take(batch.num_rows)
             if passed < batch.num_rows:
                 yield text_records(batch.slice(passed), position + passed, columns, limit), 0
@@ -121,6 +124,29 @@ def _group(
         yield Rows().take(), size
     except (pa.ArrowException, OSError) as error:
         yield _one_reject(skip, position, "record:unreadable", f"row group {number}: {error}"), size
+
+
+def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches worth the work on each: small ones are put together while they are small."""
+    pending: list[pa.RecordBatch] = []
+    rows = size = 0
+    try:
+        for batch in batches:
+            pending.append(batch)
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+            if rows >= _ROWS or size >= _TOGETHER:
+                yield from _together(pending)
+                pending, rows, size = [], 0, 0
+    except (pa.ArrowException, OSError):
+        yield from _together(pending)  # what came before the damage
+        raise
+    yield from _together(pending)
+
+
+def _together(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    if len(batches) < 2:
+        return batches
+    return pa.Table.from_batches(batches).unify_dictionaries().combine_chunks().to_batches()  # type: ignore[no-any-return]
 
 
 def _one_reject(skip: Skip, position: int, reason: str, detail: str) -> pa.RecordBatch:

@@ -38,25 +38,30 @@ class Page(NamedTuple):
 
 
 class Needs(NamedTuple):
-    """``largest``: bytes of the largest page; ``row``: bytes a row may take, at most or on average of its page."""
+    """``largest``: bytes of the largest page; ``row``: of a row, on average of its page; ``dictionary``: of the largest
+    dictionary, which every row may repeat whole."""
 
     largest: int
     row: int
+    dictionary: int
 
 
 def needs_of(file: BinaryIO, chunks: Sequence[Any]) -> Needs:
     """What reading these column chunks takes. ``chunks``: `pyarrow.parquet.ColumnChunkMetaData`."""
-    largest = row = 0
+    largest = row = dictionary = 0
     for chunk in chunks:
         for page in pages_of(file, chunk):
             largest = max(largest, page.unpacked)
-            row = max(row, page.unpacked if page.kind == DICTIONARY else page.unpacked // max(1, page.values))
-    return Needs(largest, row)
+            if page.kind == DICTIONARY:
+                dictionary = max(dictionary, page.unpacked)
+            else:
+                row = max(row, page.unpacked // max(1, page.values))
+    return Needs(largest, row, dictionary)
 
 
 def claimed_needs(chunks: Sequence[Any]) -> Needs:
     """The same by what the end of the file claims, for files where each look into a page costs a request."""
-    return Needs(0, max((chunk.total_uncompressed_size // max(1, chunk.num_values) for chunk in chunks), default=0))
+    return Needs(0, max((chunk.total_uncompressed_size // max(1, chunk.num_values) for chunk in chunks), default=0), 0)
 
 
 def pages_of(file: BinaryIO, chunk: Any) -> Iterator[Page]:

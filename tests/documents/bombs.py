@@ -144,6 +144,11 @@ BOMBS: dict[str, Bomb] = {
         0,
         [LARGE],
     ),
+    "repeated.parquet": (
+        lambda: _parquet(pa.DictionaryArray.from_arrays(pa.array([0] * 999, pa.int32()), pa.array(["a" * (3 << 20)]))),
+        999,
+        [],
+    ),
     "rows.parquet": (
         lambda: _parquet(pa.array(["a" * (3 << 20)] * 99), use_dictionary=False, write_batch_size=1),
         99,

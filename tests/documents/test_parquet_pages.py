@@ -35,7 +35,8 @@ def test_pages_add_up_to_the_column(version: str, compression: str, dictionary: 
         assert (pages[0].kind == DICTIONARY) == dictionary
         needs = needs_of(file, [chunk])
         assert needs.largest == max(page.unpacked for page in pages)
-        assert needs.row >= max(p.unpacked // max(1, p.values) for p in pages if p.kind != DICTIONARY)
+        assert needs.dictionary == (pages[0].unpacked if dictionary else 0)
+        assert needs.row == max(p.unpacked // max(1, p.values) for p in pages if p.kind != DICTIONARY)
         assert claimed_needs([chunk]).row == chunk.total_uncompressed_size // chunk.num_values
 
 
