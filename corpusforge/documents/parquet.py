@@ -33,7 +33,7 @@ from corpusforge.documents.records import (
 _ROWS = 512
 """Rows decoded at once at most: usual pages make 1 to 5 MB."""
 
-_BATCH = 32 << 20
+_BATCH = 16 << 20
 """Bytes decoded at once, where a row is no larger; of a dictionary that rows repeat, at worst the longest record."""
 
 _TOGETHER = 4 << 20
