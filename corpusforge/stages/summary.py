@@ -39,6 +39,8 @@ def _tables(manifest: Manifest) -> list[object]:
     tables: list[object] = []
     if manifest.statistics.get("steps"):
         tables.append(steps_table(manifest.statistics))
+    if len(manifest.statistics.get("methods", {})) > 1:
+        tables.append(methods_table(manifest.statistics["methods"]))
     if manifest.tallies:
         tables.append(tally_table(manifest.tallies))
     numbers = {k: v for k, v in manifest.statistics.items() if isinstance(v, int | float) and not isinstance(v, bool)}
@@ -60,6 +62,15 @@ def _instances_table(manifest: Manifest) -> object:
     keys = list(dict.fromkeys(key for found in values.values() for key in found))
     rows = [[words(key), *(number(found[key]) if key in found else "" for found in values.values())] for key in keys]
     return terminal.table("Instances", ["", *parts], rows)
+
+
+def methods_table(methods: Mapping[str, Any]) -> object:
+    """What each method of a deduplication left for the next."""
+    rows = []
+    for name, found in methods.items():
+        left = [number(found.get("documents_out", 0)), size(found.get("text_bytes_out", 0))]
+        rows.append([name, *left, f"{dropped(found, 'documents'):.1%}", f"{dropped(found, 'text_bytes'):.1%}"])
+    return terminal.table("By method", ["method", "documents left", "text", "documents gone", "text gone"], rows)
 
 
 def tally_table(tallies: Tallies) -> object:

@@ -82,7 +82,7 @@ def chained(methods: Sequence[str], steps: Sequence[Sequence[UnitResult]], parts
             shards.add_statistics(of_method, row.statistics)
         shards.add_tallies(tallies, of_method["tallies"])
         by_method[name] = of_method
-        left_out = {"tallies"}
+        left_out = {"tallies"} if len(steps) == 1 else {"tallies", "documents_changed"}
         left_out |= set(_OF_FIRST) if number else set()
         left_out |= set(_OF_LAST) if number < len(steps) - 1 else set()
         shards.add_statistics(statistics, {key: value for key, value in of_method.items() if key not in left_out})
