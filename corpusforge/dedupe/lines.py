@@ -177,11 +177,7 @@ def _repeats(
     Lines of nothing but white space have no row of their own: nobody misses them, and there are as many as paragraphs.
     """
     data, ends = text_bytes(documents.column("text"))
-    breaks = (np.diff(cuts.rows) != 1) | (np.diff(owners[cuts.rows]) != 0)
-    breaks |= cuts.places[1:] != cuts.places[:-1] + np.uint64(1)
-    breaks |= pc.not_equal(cuts.documents[1:], cuts.documents[:-1]).to_numpy(zero_copy_only=False)
-    edges = np.r_[True, breaks, True][: len(cuts.rows) + 1] if len(cuts.rows) else np.zeros(1, np.bool_)
-    first, last = np.flatnonzero(edges[:-1]), np.flatnonzero(edges[1:])
+    first, last = _runs(cuts, owners)
     texts = byte_slices(data, starts[cuts.rows[first]], stops[cuts.rows[last]])
     told = pc.greater(pc.binary_length(pc.utf8_trim_whitespace(texts)), 0).to_numpy(zero_copy_only=False)
     first, last, texts = first[told], last[told], texts.filter(pa.array(told))
@@ -204,6 +200,15 @@ def _repeats(
         pa.nulls(len(rows), pa.float32()),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=REPEATS).take(pa.array(np.argsort(rows, kind="stable")))
+
+
+def _runs(cuts: Cuts, owners: I64) -> tuple[I64, I64]:
+    """The first and the last of each run of cut lines whose copies follow each other in one document too."""
+    breaks = (np.diff(cuts.rows) != 1) | (np.diff(owners[cuts.rows]) != 0)
+    breaks |= cuts.places[1:] != cuts.places[:-1] + np.uint64(1)
+    breaks |= pc.not_equal(cuts.documents[1:], cuts.documents[:-1]).to_numpy(zero_copy_only=False)
+    edges = np.r_[True, breaks, True] if len(cuts.rows) else np.zeros(1, np.bool_)
+    return np.flatnonzero(edges[:-1]), np.flatnonzero(edges[1:])
 
 
 def _tallies(repeats: pa.RecordBatch, cut: int, lost: int, verdicts: I64, sizes: I64) -> dict[str, dict[str, int]]:

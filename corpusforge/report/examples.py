@@ -89,7 +89,7 @@ def _around(texts: dict[str, str], row: dict[str, Any], margin: int = 160) -> tu
     text = texts.get(row["kept_document"])
     if text is None:
         return None
-    data, start = text.encode(), row["kept_start"]
+    data, start = text.encode(), row["kept_start"] or 0  # a whole document has no place in the other
     stop = start + len(row["text"].encode())
     pieces = (data[max(0, start - margin) : start], data[start:stop], data[stop : stop + margin])
     before, copy, behind = (piece.decode("utf-8", "ignore") for piece in pieces)
