@@ -6,7 +6,7 @@ import datetime
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpusforge.clean import copies
@@ -35,6 +35,7 @@ def expected(records: list[tuple[int, str | None, int | None]]) -> dict[str, str
     return {name: newest[key][1] for key, name in seen if newest[key][1] != name}
 
 
+@settings(deadline=None)
 @given(RECORDS, st.randoms())
 def test_as_chosen_one_by_one(records: list[tuple[int, str | None, int | None]], random: object) -> None:
     blocks = []

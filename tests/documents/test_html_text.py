@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from raw_inputs import page, read_all, warc_record
 
@@ -44,6 +44,7 @@ PIECES = [
 ]
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=60).map("".join))
 def test_depth_as_counted_one_by_one(text: str) -> None:
     data = np.frombuffer(text.encode() + bytes(16), np.uint8)
