@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from corpusforge.dedupe.minima import U32
+from corpusforge.dedupe.normalise import Bools
+from corpusforge.seeds import U64
 from corpusforge.text import I64
 
 _CELLS = 1 << 20
@@ -38,27 +40,33 @@ def jaccard(
         sides = ((left, left_starts, left_stops), (right, right_starts, right_stops))
         words = np.concatenate([_words(hashes, x[a:b], y[a:b], side) for side, (hashes, x, y) in enumerate(sides)])
         words.sort()
-        found[a:b] = _shares(words, b - a)
+        found[a:b] = _shares(words, np.cumsum(sizes[a:b]))
     return found
 
 
-def _words(hashes: U32, starts: I64, stops: I64, side: int) -> npt.NDArray[np.uint64]:
+def _words(hashes: U32, starts: I64, stops: I64, side: int) -> U64:
     """(pair, hash, side) of every shingle of ranges. Hashes are odd, so that their lowest bit is free for the side."""
     sizes = stops - starts
-    pairs = np.repeat(np.arange(len(sizes)), sizes)
-    at = np.arange(len(pairs)) + (starts - (np.cumsum(sizes) - sizes))[pairs]
-    named = pairs.astype(np.uint64) << np.uint64(32) | hashes[at] & np.uint32(0xFFFFFFFE)
-    return np.asarray(named | np.uint64(side))
+    first = np.cumsum(sizes) - sizes
+    at = np.repeat(starts - first, sizes)
+    at += np.arange(len(at))
+    named = np.repeat(np.arange(len(sizes), dtype=np.uint64) << np.uint64(32) | np.uint64(side), sizes)
+    named |= hashes[at] & np.uint32(0xFFFFFFFE)
+    return named
 
 
-def _shares(words: npt.NDArray[np.uint64], pairs: int) -> npt.NDArray[np.float64]:
-    """Shared by all of sorted words: those of one (pair, hash) lie together, the left side first."""
-    fresh = np.ones(len(words), np.bool_)
-    fresh[1:] = words[1:] != words[:-1]
-    words = words[fresh]
-    sets = words >> np.uint64(1)
-    shared = np.flatnonzero(sets[1:] == sets[:-1])
-    owners = (words >> np.uint64(32)).astype(np.int64)
-    both = np.bincount(owners[shared], minlength=pairs)
-    every = np.bincount(owners, minlength=pairs) - both
-    return both / every
+def _shares(words: U64, ends: I64) -> npt.NDArray[np.float64]:
+    """Shared by all of sorted words. ``ends``: behind the last word of each pair.
+
+    A step from a word to the next of 0 is the same shingle of the same side, of 1 the same of the other side.
+    """
+    steps = np.full(len(words), 2, np.uint64)
+    np.bitwise_xor(words[1:], words[:-1], out=steps[1:])
+    shared, fresh = (_counts(flags, ends) for flags in (steps == 1, steps > 1))
+    return shared / fresh
+
+
+def _counts(flags: Bools, ends: I64) -> I64:
+    """How many flags are set up to each end from the one before."""
+    sums = np.cumsum(flags, dtype=np.int32)[ends - 1]
+    return np.diff(sums, prepend=np.int32(0)).astype(np.int64)

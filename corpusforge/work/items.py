@@ -83,7 +83,10 @@ class UnitItems(NamedTuple):
         return found
 
     def sets(self, rows: I64) -> Sets:
-        """Their shingles, copied."""
+        """Their shingles, copied where they lie in more than one part."""
+        if len(self.parts) == 1:
+            sets, at = self.parts[0].sets(), rows - self.parts[0].first
+            return Sets(sets.hashes, sets.starts[at].astype(np.int64), sets.stops[at].astype(np.int64))
         sizes = self.sizes(rows)
         stops = np.cumsum(sizes)
         hashes = np.zeros(int(stops[-1]) if len(stops) else 0, np.uint32)
