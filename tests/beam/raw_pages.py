@@ -20,8 +20,11 @@ def cleaner() -> Cleaner:
     return cleaner_of(load_pack("c4-tfds-3.1"), detector="fast", sentences="builtin", badwords="off")
 
 
-def write_pages(folder: Path, count: int = 120) -> Path:
-    """Three files of pages, every tenth record malformed in one way or another."""
+def write_pages(folder: Path, count: int = 120, urls: int = 0) -> Path:
+    """Three files of pages, every tenth record malformed in one way or another.
+
+    ``urls``: how many different ones there are; 0: each page has its own.
+    """
     folder.mkdir(parents=True)
     for part in range(3):
         lines = []
@@ -29,7 +32,8 @@ def write_pages(folder: Path, count: int = 120) -> Path:
             text = "\n".join(
                 ["Home | News | Contact", *sentences(number, 8), "Read our privacy policy here now please."]
             )
-            record = json.dumps({"text": text, "url": f"http://example.org/{number}"})
+            site = number % urls if urls else number
+            record = json.dumps({"text": text, "url": f"http://example.org/{site}"})
             lines.append({3: '{"text": ', 7: '{"other": 1}'}.get(number % 10, record))
         (folder / f"pages-{part}.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
     return folder

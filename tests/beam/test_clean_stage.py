@@ -25,11 +25,20 @@ from corpusforge.work.clean import CleanWork
 TABLES = ("documents", "rejects")
 
 
-def run(pages: Path, output: Path, engine: Engine, *, keep_rejects: bool = True, shard_bytes: int = 1 << 26) -> None:
+def run(
+    pages: Path,
+    output: Path,
+    engine: Engine,
+    *,
+    keep_rejects: bool = True,
+    shard_bytes: int = 1 << 26,
+    newest_memory: int = 0,
+) -> None:
     work = CleanWork(str(output), ReadOptions(), cleaner(), shard_bytes, keep_rejects)
     units = plan(pages)
     assert len(units) > 2
-    clean.run(engine, work, units, [unit_size(u) for u in units], str(output), Silent())
+    sizes = [unit_size(u) for u in units]
+    clean.run(engine, work, units, sizes, str(output), Silent(), newest_memory=newest_memory)
 
 
 def counted(folder: Path) -> tuple[shards.Tallies, dict[str, Any]]:

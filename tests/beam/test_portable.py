@@ -91,18 +91,20 @@ def test_units_run_elsewhere_and_errors_come_back(portable: Engine, tmp_path: Pa
 def test_the_line_gives_the_digests_of_the_local_run(portable: Engine, tmp_path: Path) -> None:
     shards = write_units(tmp_path / "in", documents(60), [10, 25])
     write_pages(tmp_path / "pages")
+    write_pages(tmp_path / "copies", urls=40)
     section = Instances(format="segment-pair", length=32, heldout=0.2, masking="duplicated", copies=2)
     seen = []
     for name, engine in (("here", Engine(1)), ("there", portable)):
         out = tmp_path / name
         clean(tmp_path / "pages", out / "clean", engine)
+        clean(tmp_path / "copies", out / "newest", engine, newest_memory=1 << 30)
         every = Dedupe(method=("lines", "exact-spans", "near-spans", "documents"), sentences="builtin")
         dedupe.run(engine, every, shards, str(out / "dedupe"), Silent())
         words = vocab.run(engine, True, shards, str(out / "vocab"), Silent())
         counts, statistics = select_counts(vocab.read_blocks(words), min_count=1, max_words=10**6)
         learned = learn_wordpiece(counts, 512, unused=16)
         instances.run(engine, section, 7, learned, shards, str(out / "instances"), Silent())
-        found = [content(out / "clean", table) for table in ("documents", "rejects")]
+        found = [content(out / name, table) for name in ("clean", "newest") for table in ("documents", "rejects")]
         found += [content(out / "dedupe", table) for table in ("documents", "repeats")]
         found += [content(out / "instances", table) for table in ("train", "heldout")]
         seen.append((found, statistics, learned.digest))
