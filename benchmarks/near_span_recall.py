@@ -28,7 +28,6 @@ import unicodedata
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from corpusforge.dedupe.jaccard import jaccard
@@ -130,7 +129,7 @@ def main() -> None:
     met = (band_hashes(left, bands) == band_hashes(right, bands)).any(axis=1)
     by_signature = met & (similarity(left, right) >= np.float32(given.threshold))
     compared = time.perf_counter()
-    exact = true_jaccard(sets, (rows, rows))
+    exact = jaccard(*(side.take(rows) for side in sets))
     by_set = met & (exact >= np.float32(given.threshold))
     print(f"true similarities of {len(rows)} pairs in {time.perf_counter() - compared:.3f} s", end=" ")
     print(f"(signing and comparing both sides: {compared - start:.3f} s);", end=" ")
@@ -155,11 +154,6 @@ def report(truth, met, by_signature, by_set, threshold, theory) -> None:  # type
         print(f"(theory of the bands {theory[alike].mean():.4f})")
 
 
-def true_jaccard(sets, rows) -> npt.NDArray[np.float32]:  # type: ignore[no-untyped-def]
-    """The similarity of sets of one side and of another, row by row."""
-    return jaccard(*(part for s, r in zip(sets, rows, strict=True) for part in (s.hashes, s.starts[r], s.stops[r])))
-
-
 def unplanted(signatures, bands, sets, rows, threshold) -> None:  # type: ignore[no-untyped-def]
     """Pairs among the originals that meet and look alike, and how many of them are."""
     hashes = band_hashes(signatures, bands)
@@ -171,7 +165,7 @@ def unplanted(signatures, bands, sets, rows, threshold) -> None:  # type: ignore
         pairs |= {(min(x, y), max(x, y)) for x, y in zip(a[equal].tolist(), b[equal].tolist(), strict=True)}
     if pairs:
         first, second = (np.array(side) for side in zip(*sorted(pairs), strict=True))
-        truth = true_jaccard((sets, sets), (rows[first], rows[second]))
+        truth = jaccard(sets.take(rows[first]), sets.take(rows[second]))
         alike = similarity(signatures[first], signatures[second]) >= np.float32(threshold)
         print(
             f"not planted: {len(pairs)} pairs meet, {alike.sum()} look alike, {(truth >= threshold).sum()} are", end=" "

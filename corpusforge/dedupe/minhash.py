@@ -40,6 +40,10 @@ class Sets(NamedTuple):
     starts: I64
     stops: I64
 
+    def take(self, rows: slice | I64 | Bools) -> Sets:
+        """Some of the sets."""
+        return Sets(self.hashes, self.starts[rows], self.stops[rows])
+
     def fingerprints(self) -> U64:
         """One hash a set, equal where the same shingles were counted as often, never 0; 0 where there is no set."""
         sums = np.zeros(len(self.hashes) + 1, np.uint64)

@@ -15,23 +15,23 @@ from corpusforge.dedupe.near import F32
 from corpusforge.text import I64
 from corpusforge.work.items import UnitItems
 
-SHINGLES_AT_ONCE = 1 << 20
-"""Shingles of pairs in memory at once, about 40 bytes each; one pair may have more."""
+SIGNATURES_AT_ONCE = 1 << 16
+"""16 MiB each side at 64 permutations."""
 
 
 def alike(items: UnitItems, rows: I64, others: UnitItems, other_rows: I64, permutations: int) -> F32:
     """The similarity of ``rows`` of one unit and ``other_rows`` of another, pair by pair."""
-    sizes = np.stack([items.sizes(rows), others.sizes(other_rows)])
     found = np.zeros(len(rows), np.float32)
-    known = np.flatnonzero(sizes.all(axis=0))
-    parts = np.cumsum(sizes[:, known].sum(axis=0)) // SHINGLES_AT_ONCE
-    for chosen in np.split(known, np.flatnonzero(np.diff(parts)) + 1):
-        found[chosen] = jaccard(*items.sets(rows[chosen]), *others.sets(other_rows[chosen]))
-    signed = np.flatnonzero(~sizes.all(axis=0))
-    for chosen in np.split(signed, np.arange(_SIGNATURES_AT_ONCE, len(signed), _SIGNATURES_AT_ONCE)):
+    known = np.zeros(len(rows), np.bool_)
+    for part, mine in items.by_part(rows):
+        for other, both in others.by_part(other_rows[mine]):
+            chosen = mine[both]
+            left, right = part.sets(rows[chosen] - part.first), other.sets(other_rows[chosen] - other.first)
+            has = (left.stops > left.starts) & (right.stops > right.starts)
+            found[chosen[has]] = jaccard(left.take(has), right.take(has))
+            known[chosen[has]] = True
+    signed = np.flatnonzero(~known)
+    for chosen in np.split(signed, np.arange(SIGNATURES_AT_ONCE, len(signed), SIGNATURES_AT_ONCE)):
         theirs = others.signatures(other_rows[chosen], permutations)
         found[chosen] = similarity(items.signatures(rows[chosen], permutations), theirs)
     return found
-
-
-_SIGNATURES_AT_ONCE = 1 << 16  # 16 MiB each side at 64 permutations

@@ -46,10 +46,10 @@ class Part(NamedTuple):
         """Signatures of all items."""
         return item_matrix(self.signed.column("signatures"), width)
 
-    def sets(self) -> Sets:
-        """Shingles of all items."""
+    def sets(self, rows: I64) -> Sets:
+        """The shingles of items."""
         shingles, starts, stops = (column_spans(self.signed.column(c))[0] for c in ("shingles", "starts", "stops"))
-        return Sets(shingles, starts, stops)
+        return Sets(shingles, starts[rows].astype(np.int64), stops[rows].astype(np.int64))
 
     def documents(self, rows: I64) -> I64:
         """The document of each item, counted in this part."""
@@ -70,50 +70,27 @@ class UnitItems(NamedTuple):
     def signatures(self, rows: I64, width: int) -> npt.NDArray[Any]:
         """Their signatures, copied."""
         found = np.zeros((len(rows), width), np.uint32)
-        for part, chosen in self._by_part(rows):
+        for part, chosen in self.by_part(rows):
             found[chosen] = part.signatures(width)[rows[chosen] - part.first]
         return found
-
-    def sizes(self, rows: I64) -> I64:
-        """How many shingles each has, equal ones counted as often as they are; 0: they are not known."""
-        found = np.zeros(len(rows), np.int64)
-        for part, chosen in self._by_part(rows):
-            sets, at = part.sets(), rows[chosen] - part.first
-            found[chosen] = sets.stops[at].astype(np.int64) - sets.starts[at]
-        return found
-
-    def sets(self, rows: I64) -> Sets:
-        """Their shingles, copied where they lie in more than one part."""
-        if len(self.parts) == 1:
-            sets, at = self.parts[0].sets(), rows - self.parts[0].first
-            return Sets(sets.hashes, sets.starts[at].astype(np.int64), sets.stops[at].astype(np.int64))
-        sizes = self.sizes(rows)
-        stops = np.cumsum(sizes)
-        hashes = np.zeros(int(stops[-1]) if len(stops) else 0, np.uint32)
-        for part, chosen in self._by_part(rows):
-            sets, size = part.sets(), sizes[chosen]
-            first = np.repeat(sets.starts[rows[chosen] - part.first].astype(np.int64), size)
-            target = np.repeat(stops[chosen] - size, size)
-            along = np.arange(len(first)) - np.repeat(np.cumsum(size) - size, size)
-            hashes[target + along] = sets.hashes[first + along]
-        return Sets(hashes, stops - sizes, stops)
 
     def documents(self, rows: I64) -> I64:
         """The number of the document of each, from the first of the unit."""
         found = np.zeros(len(rows), np.int64)
-        for part, chosen in self._by_part(rows):
+        for part, chosen in self.by_part(rows):
             found[chosen] = part.documents(rows[chosen] - part.first) + part.first_document
         return found
 
     def order(self, rows: I64) -> tuple[I64, U64, I64]:
         """What orders items: order and key of the document, and the position in it."""
         found = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.uint64), np.zeros(len(rows), np.int64)
-        for part, chosen in self._by_part(rows):
+        for part, chosen in self.by_part(rows):
             for column, values in zip(found, part.order(rows[chosen] - part.first), strict=True):
                 column[chosen] = values
         return found
 
-    def _by_part(self, rows: I64) -> list[tuple[Part, I64]]:
+    def by_part(self, rows: I64) -> list[tuple[Part, I64]]:
+        """Each part that has any of them, and which."""
         owner = np.searchsorted(np.array([part.first for part in self.parts]), rows, "right") - 1
         return [(self.parts[k], np.flatnonzero(owner == k)) for k in np.unique(owner).tolist()]
 

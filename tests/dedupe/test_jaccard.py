@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from corpusforge.dedupe import jaccard as room
 from corpusforge.dedupe.jaccard import jaccard
+from corpusforge.dedupe.minhash import Sets
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 40), st.integers(1, 30), st.sampled_from([1, 50, room._CELLS]))
@@ -22,7 +23,7 @@ def test_equals_sets(seed: int, pairs: int, longest: int, cells: int) -> None:
         sides += [hashes, starts, starts + random.integers(1, longest + 1, pairs)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(room, "_CELLS", cells)
-        found = jaccard(*sides)
+        found = jaccard(Sets(*sides[:3]), Sets(*sides[3:]))
     for row in range(pairs):
         left, right = (set(sides[k][sides[k + 1][row] : sides[k + 2][row]].tolist()) for k in (0, 3))
         assert found[row] == np.float32(len(left & right) / len(left | right))
@@ -31,5 +32,5 @@ def test_equals_sets(seed: int, pairs: int, longest: int, cells: int) -> None:
 def test_large_hashes_stay_apart() -> None:
     hashes = np.array([2**32 - 1, 2**32 - 3, 1, 3], np.uint32)
     zero, two, four = np.array([0]), np.array([2]), np.array([4])
-    assert jaccard(hashes, zero, two, hashes, two, four).tolist() == [0]
-    assert jaccard(hashes, zero, four, hashes, zero, two).tolist() == [0.5]
+    assert jaccard(Sets(hashes, zero, two), Sets(hashes, two, four)).tolist() == [0]
+    assert jaccard(Sets(hashes, zero, four), Sets(hashes, zero, two)).tolist() == [0.5]
