@@ -15,12 +15,13 @@ import pyarrow as pa
 
 from corpusforge.dedupe.jaccard import jaccard
 from corpusforge.dedupe.lsh import Bands, band_hashes
-from corpusforge.dedupe.minhash import Signer
+from corpusforge.dedupe.minhash import Sets, Signer
 from corpusforge.dedupe.near import signature_hashes
 from corpusforge.dedupe.spans import column_spans
 from corpusforge.dedupe.survivors import survivor_order
+from corpusforge.dedupe.words import whole_documents
 from corpusforge.seeds import U64, document_keys
-from corpusforge.text import I64, sentence_spans
+from corpusforge.text import I64
 
 CARDS = pa.schema(
     [
@@ -43,7 +44,7 @@ class Signed(NamedTuple):
 
 def sign_cards(documents: pa.RecordBatch, signer: Signer, bands: Bands, survivor: str) -> Signed:
     """Cards, signature hashes and band hashes of a batch, in its order."""
-    sets = signer.shingles(sentence_spans(documents.column("text"))).document_sets()
+    sets = signer.shingles(whole_documents(documents.column("text"))).document_sets()
     signatures, real = signer.sign(sets)
     sizes = sets.stops - sets.starts
     cuts = np.concatenate([[0], np.cumsum(sizes)])
@@ -63,5 +64,5 @@ def similarities(left: pa.RecordBatch, rows: I64, right: pa.RecordBatch, other_r
     sides = []
     for cards, chosen in ((left, rows), (right, other_rows)):
         hashes, offsets = column_spans(cards.column("shingles"))
-        sides += [hashes, offsets[chosen], offsets[chosen + 1]]
+        sides.append(Sets(hashes, offsets[chosen], offsets[chosen + 1]))
     return jaccard(*sides)
