@@ -7,17 +7,11 @@ from typing import Any
 import click
 
 from corpusforge import __version__, sections
-from corpusforge.cli.options import common, read_flags, setting, with_settings
+from corpusforge.cli.options import Ordered, common, read_flags, setting, with_settings
+from corpusforge.cli.rules import rules_group
 
 
-class _Ordered(click.Group):
-    """Lists the commands in the order of the line, not of the alphabet."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
-
-
-@click.group(cls=_Ordered, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=Ordered, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="corpusforge")
 def cli() -> None:
     """From raw web pages to a pretrained encoder.
@@ -272,43 +266,4 @@ def report_command(run_dir: str, output: str | None, against: str | None) -> Non
         click.echo(html.write_report(run_dir, output or f"{folder}/report.html"))
 
 
-@cli.group("rules", cls=_Ordered)
-def rules_group() -> None:
-    """Rule packs: what they are, what is in them, where they differ."""
-
-
-@rules_group.command("list")
-def rules_list() -> None:
-    """The bundled rule packs."""
-    from corpusforge.stages import packs
-
-    packs.show_list()
-
-
-@rules_group.command("show")
-@click.argument("pack")
-def rules_show(pack: str) -> None:
-    """Every value of a pack with its source."""
-    from corpusforge.stages import packs
-
-    packs.show_pack(pack)
-
-
-@rules_group.command("diff")
-@click.argument("a")
-@click.argument("b")
-def rules_diff(a: str, b: str) -> None:
-    """Where two packs differ."""
-    from corpusforge.stages import packs
-
-    packs.show_diff(a, b)
-
-
-@rules_group.command("fetch")
-@click.argument("what", type=click.Choice(["badwords", "punkt"]))
-@click.option("--from", "source", default=None, metavar="DIR", help="Take the files from a local folder instead.")
-def rules_fetch(what: str, source: str | None) -> None:
-    """Download the bad-word lists or the Punkt model into the user's cache, checked by SHA-256."""
-    from corpusforge.stages import packs
-
-    click.echo(packs.fetch(what, source))
+cli.add_command(rules_group)

@@ -17,6 +17,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 SETTINGS = sections.settings()
 
 
+class Ordered(click.Group):
+    """Lists the commands in the order of the line, not of the alphabet."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
 def setting(key: str, *names: str, flag: tuple[str, str] | None = None) -> Callable[[F], F]:
     """A flag bound to a recipe field: help, default and choices come from the recipe."""
     spec = SETTINGS[key]
