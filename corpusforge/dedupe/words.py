@@ -206,11 +206,15 @@ def _hash_odd(hashes: U64, text: U8, starts: I64, stops: I64, odd: I64, fold_num
     """Hash words anew that hold a character whose lower case has another length."""
     if not len(odd):
         return
-    table = code_table(fold_numbers)
+    table, view, known = code_table(fold_numbers), text.tobytes(), dict[bytes, int]()
+    words = np.searchsorted(starts, odd, "right") - 1
+    words = words[np.concatenate([[True], words[1:] != words[:-1]])]
     # Python loop with a reason: such characters are rare in all languages but Turkish (one word in a hundred).
-    for word in np.unique(np.searchsorted(starts, odd, "right") - 1).tolist():
-        characters = text[starts[word] : stops[word]].tobytes().decode()
-        hashes[word] = hash_word("".join(chr(table[ord(c)]) for c in characters).encode())
+    for word, start, stop in zip(words.tolist(), starts[words].tolist(), stops[words].tolist(), strict=True):
+        raw = view[start:stop]
+        if raw not in known:
+            known[raw] = hash_word("".join(chr(table[ord(c)]) for c in raw.decode()).encode())
+        hashes[word] = known[raw]
 
 
 @functools.cache
