@@ -11,6 +11,7 @@ an index of their own, so that later parts of a corpus name the folders of all e
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from corpusforge import shards
@@ -19,6 +20,8 @@ from corpusforge.beam.engine import Engine, run_map
 from corpusforge.beam.near import Alike, find_alike, with_pairs
 from corpusforge.beam.near_spans import signing_of
 from corpusforge.dedupe.keep import METHOD
+from corpusforge.dedupe.minhash import Signer
+from corpusforge.dedupe.signature_files import check_signer
 from corpusforge.progress import Progress
 from corpusforge.sections import Dedupe
 from corpusforge.units import ShardUnit, UnitResult
@@ -38,7 +41,7 @@ def run_method(
 ) -> list[UnitResult]:
     """Write the tables of every upstream shard; with ``audit_only`` no documents and no signatures."""
     scratch, signing = scratch_of(output, METHOD), signing_of(settings, 0)
-    index = index_units(settings.index, len(units))
+    index = index_units(settings.index, len(units), signing.signer)
     every, sizes = [*units, *index], [unit.bytes for unit in units]
     signed = run_map(engine, SignWork(scratch, signing), units, sizes, label="sign", folder=scratch, progress=progress)
     if index:
@@ -61,13 +64,21 @@ def run_method(
     return with_pairs(results, compared)
 
 
-def index_units(folders: Sequence[str], first: int) -> list[ShardUnit]:
-    """The shards of signatures of finished stages as units, numbered from ``first``.
+def index_units(folders: Sequence[str], first: int, signer: Signer) -> list[ShardUnit]:
+    """The shards of signatures of finished stages as units, numbered from ``first``, in an order of their content.
 
-    Raises `errors.ManifestInvalid` where a folder is no finished stage, `errors.StageMismatch` where it has none.
+    Raises `errors.ManifestInvalid` where a folder is no finished stage, `errors.StageMismatch` where it has no
+    signatures or others than this signer's.
     """
-    found: list[ShardUnit] = []
+    listed = []
     for folder in folders:
-        for shard in signature_shards(folder):
-            found.append(ShardUnit(first + len(found), shards.join(folder, shard.name), shard.rows, shard.bytes))
-    return found
+        found = signature_shards(folder)
+        for shard in found[:1]:
+            for batch in itertools.islice(shards.read_shard(shards.join(folder, shard.name)), 1):
+                check_signer(batch.schema, signer, folder)
+        listed += [(shard.digest, folder, shard) for shard in found]
+    listed.sort(key=lambda row: row[:2])
+    return [
+        ShardUnit(first + number, shards.join(folder, shard.name), shard.rows, shard.bytes)
+        for number, (_, folder, shard) in enumerate(listed)
+    ]

@@ -157,17 +157,25 @@ def _end(executor: ProcessPoolExecutor) -> None:
 
 _WORK: UnitWork
 _DONE: Any
+_BUSY = False
 
 
 def _start_worker(work: UnitWork, done: Any) -> None:
     global _WORK, _DONE
     _WORK, _DONE = work, done
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGTERM, _leave)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     import pyarrow
 
     pyarrow.set_cpu_count(1)  # as many workers as cores already
+
+
+def _leave(*_: object) -> None:
+    """Out of a unit by an exception, so that its unfinished files are removed; between units without a word."""
+    if _BUSY:
+        sys.exit(143)
+    os._exit(143)
 
 
 def _leave_with_parent() -> None:
@@ -178,10 +186,14 @@ def _leave_with_parent() -> None:
 
 
 def _run_in_worker(unit: Any, size: int) -> UnitResult:
+    global _BUSY
+    _BUSY = True
     try:
         return run_unit(_WORK, unit, size, _count)
     except SystemExit as leave:  # the executor would report it as the unit's error and go on
         os._exit(leave.code if isinstance(leave.code, int) else 1)
+    finally:
+        _BUSY = False
 
 
 def _count(amount: int) -> None:
