@@ -1,0 +1,72 @@
+"""An index of signatures as an input of the stage: part of its digest by what it holds, refused where it has none."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from corpusforge import errors
+from corpusforge.schemas import DOCUMENTS
+from corpusforge.sections import Dedupe, Recipe
+from corpusforge.shards import Manifest, ShardWriter
+from corpusforge.stages import corpus
+from corpusforge.stages.stage import Execution, Outcome
+
+HERE = Execution(workers=1)
+
+
+def stage(folder: Path, texts: dict[str, str]) -> str:
+    """A finished stage with these documents."""
+    rows = [{"id": name, "source": "made", "position": 0, "text": text} for name, text in texts.items()]
+    writer = ShardWriter(str(folder), "documents/part-00000-00000.parquet", DOCUMENTS, "parquet")
+    writer.write(pa.RecordBatch.from_pylist(rows, schema=DOCUMENTS))
+    shard = writer.finish()
+    tables = {"documents": [shard]}
+    sums = {"documents": shard.rows}, {"documents": shard.bytes}
+    Manifest("clean", "0" * 32, {"documents": shard.content}, *sums, tables, {}, {}, {}, {}, {}).save(str(folder))
+    return str(folder)
+
+
+def dedupe(upstream: str, output: Path, index: tuple[str, ...] = (), **settings: object) -> Outcome:
+    made = Dedupe(**{"method": ("documents",), "index": index, **settings})  # type: ignore[arg-type]
+    return corpus.dedupe(Recipe(dedupe=made), upstream, str(output), HERE)
+
+
+def page(name: str) -> str:
+    return " ".join(f"{name}{i}" for i in range(80)) + "."
+
+
+def test_an_index_is_known_by_what_it_holds(tmp_path: Path) -> None:
+    january = stage(tmp_path / "january", {"a": page("a"), "b": page("b")})
+    february = stage(tmp_path / "february", {"b2": page("b"), "c": page("c")})
+    first = dedupe(january, tmp_path / "d1", export_signatures=True)
+    assert first.manifest.rows["signatures"] == 2
+    second = dedupe(february, tmp_path / "d2", (str(tmp_path / "d1"),))
+    assert second.manifest.tallies == {"page:in-index": {"rows": 1, "bytes": len(page("b"))}}
+    assert second.manifest.rows["documents"] == second.manifest.rows["signatures"] == 1
+    shutil.move(tmp_path / "d1", tmp_path / "moved")
+    assert dedupe(february, tmp_path / "d2", (str(tmp_path / "moved"),)).skipped
+    dedupe(february, tmp_path / "other", export_signatures=True)
+    with pytest.raises(errors.OutputTaken, match="other input"):
+        dedupe(february, tmp_path / "d2", (str(tmp_path / "moved"), str(tmp_path / "other")))
+    march = stage(tmp_path / "march", {"a3": page("a"), "c3": page("c"), "e": page("e")})
+    both = (str(tmp_path / "moved"), str(tmp_path / "d2"))
+    third = dedupe(march, tmp_path / "d3", both)
+    assert third.manifest.tallies["page:in-index"]["rows"] == 2
+    assert dedupe(march, tmp_path / "d3", both[::-1]).skipped
+
+
+def test_what_is_no_index_is_refused_before_the_work(tmp_path: Path) -> None:
+    upstream = stage(tmp_path / "in", {"a": page("a")})
+    with pytest.raises(errors.StageMismatch, match="no signatures"):
+        dedupe(upstream, tmp_path / "out", (upstream,))
+    with pytest.raises(errors.ManifestInvalid):
+        dedupe(upstream, tmp_path / "out", (str(tmp_path / "nothing"),))
+    dedupe(upstream, tmp_path / "index", export_signatures=True)
+    with pytest.raises(errors.StageMismatch, match="signed with"):
+        dedupe(upstream, tmp_path / "out", (str(tmp_path / "index"),), shingle_words=4)
+    with pytest.raises(errors.RecipeInvalid, match="looks into no index"):
+        dedupe(upstream, tmp_path / "out", (str(tmp_path / "index"),), method=("exact-spans",))
