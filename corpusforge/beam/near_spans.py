@@ -5,7 +5,7 @@
     document shards + compared/ -> CutNearWork -> documents/, repeats/
 
 Comes in: document shards. Goes out: ``documents/``, ``repeats/``. The one decision: text is read twice and never
-shuffled, and its signatures lie in scratch, about twice the size of the text, until the method is through.
+shuffled; its shingles and band hashes lie in scratch, about twice the size of the text, until the method is through.
 """
 
 from __future__ import annotations
