@@ -33,11 +33,12 @@ def cli() -> None:
     "--output", required=True, metavar="DIR", help="Folder or URL for documents/, rejects/ and manifest.json."
 )
 @click.option("--dry-run", is_flag=True, help="Clean a sample, print what would go and why, write nothing.")
-@click.option("--sample", type=click.IntRange(1), default=1000, show_default=True, help="Documents of a dry run.")
+@click.option("--sample", type=click.IntRange(1), default=None, help="Records of a dry run.  [default: 1000]")
 @with_settings(
     setting("clean.rules", "--rules"),
     setting("clean.language", "--language"),
     setting("clean.detector", "--detector"),
+    setting("clean.min_language_probability", "--min-language-probability"),
     setting("clean.sentences", "--sentences"),
     setting("clean.badwords", "--badwords"),
     setting("clean.pii", "--pii"),
@@ -55,17 +56,19 @@ def cli() -> None:
     setting("urls.duplicates", "--duplicates"),
 )
 @common(beam=True)
-def clean_command(inputs: tuple[str, ...], output: str, dry_run: bool, sample: int, **flags: Any) -> None:
+def clean_command(inputs: tuple[str, ...], output: str, dry_run: bool, sample: int | None, **flags: Any) -> None:
     """Read raw pages and keep what the rules let through.
 
     IN is any number of files, folders, globs or URLs: WARC, ARC, WET, JSONL, Parquet, text; or a dataset name with
     --format hub. Every dropped line and page is kept in rejects/ with its reason.
     """
+    if sample and not dry_run:
+        raise click.UsageError("--sample is for --dry-run; a run reads the whole input")
     made, execution = read_flags(flags, **{"input.paths": list(inputs)})
     from corpusforge.stages import corpus, preview, summary
 
     if dry_run:
-        summary.show_preview(preview.clean(made, sample))
+        summary.show_preview(preview.clean(made, sample or 1000))
     else:
         summary.show_outcome(corpus.clean(made, output, execution))
 

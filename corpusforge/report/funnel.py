@@ -6,7 +6,7 @@ summary at the end of a run draw the same steps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,22 +68,28 @@ class CleaningStep:
     dropped: float
 
 
-def steps_of(statistics: Mapping[str, Any]) -> list[CleaningStep]:
-    """The funnel inside the stage clean: what was read, then each pack and test in order; [] where none is told.
+def steps_of(statistics: Mapping[str, Any], order: Sequence[str]) -> list[CleaningStep]:
+    """The funnel inside the stage clean: what was read, then each pack and test; [] where none is told.
 
-    A manifest keeps the names sorted; the order is told by what is left, which is never more than before.
+    ``order``: names of the steps as they ran (`step_order`), since statistics keep them sorted by name.
 
     >>> left = {"fineweb": {"documents": 1, "text_bytes": 9}, "gopher": {"documents": 2, "text_bytes": 20}}
     >>> counts = {"documents_in": 4, "text_bytes_in": 40, "steps": left}
-    >>> [(step.name, step.documents, step.dropped) for step in steps_of(counts)]
+    >>> [(step.name, step.documents, step.dropped) for step in steps_of(counts, ["gopher", "fineweb"])]
     [('documents read', 4, 0.0), ('gopher', 2, 0.5), ('fineweb', 1, 0.5)]
     """
-    if not statistics.get("steps"):
+    told = statistics.get("steps") or {}
+    names = [name for name in order if name in told]
+    if not names:
         return []
     found = [CleaningStep("documents read", statistics["documents_in"], statistics["text_bytes_in"], 0.0)]
-    steps = sorted(statistics["steps"].items(), key=lambda step: (-step[1]["documents"], -step[1]["text_bytes"]))
-    for name, left in steps:
-        came = found[-1].documents
+    for name in names:
+        left, came = told[name], found[-1].documents
         lost = 1 - left["documents"] / came if came else 0.0
         found.append(CleaningStep(name, left["documents"], left["text_bytes"], lost))
     return found
+
+
+def step_order(manifest: Manifest) -> list[str]:
+    """Names of the steps of a cleaning run, as they ran."""
+    return [step["step"] for step in manifest.recipe.get("steps", [])]

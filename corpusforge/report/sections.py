@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from corpusforge.report import elements, examples, figures
-from corpusforge.report.funnel import funnel, share, steps_of
+from corpusforge.report.funnel import funnel, share, step_order, steps_of
 from corpusforge.report.gather import FOLDERS, Found, search
 from corpusforge.report.plain import number, seconds, shown, size, words
+from corpusforge.shards import Manifest
 
 KEPT = {"kept"}
 """Tallies that are no drops."""
@@ -81,18 +82,18 @@ def reasons_section(found: Found) -> str:
     if edits:
         parts.append("<h3>Replaced in pages that stay</h3>")
         parts.append(elements.plot(figures.reasons_figure(edits, "places"), "Text replaced, by reason"))
-    parts.append(_steps(manifest.statistics))
+    parts.append(_steps(manifest))
     rejects = examples.dropped(manifest.paths(found.path("clean"), "rejects"))
     ordered = sorted(drops.items(), key=lambda item: (-item[1]["rows"], item[0]))
     parts += ["<h3>Examples</h3>", *(_reason(r, c, rejects.get(r, [])) for r, c in ordered)]
     return elements.section("What was dropped, and why", "reasons", *parts)
 
 
-def _steps(statistics: Mapping[str, Any]) -> str:
+def _steps(manifest: Manifest) -> str:
     """What is left behind each pack and test."""
     rows = [
         [step.name, number(step.documents), size(step.text_bytes), f"{step.dropped:.1%}" if at else ""]
-        for at, step in enumerate(steps_of(statistics))
+        for at, step in enumerate(steps_of(manifest.statistics, step_order(manifest)))
     ]
     header = ["step", "documents left", "text left", "documents dropped here"]
     return "<h3>Step by step</h3>" + elements.table(header, rows, numbers=(1, 2, 3)) if rows else ""

@@ -33,16 +33,24 @@ READ_BYTES = 1 << 18
 
 @dataclasses.dataclass(frozen=True)
 class Preview:
-    """What a dry run found in so many records; ``examples``: a few rows of rejects or repeats a reason."""
+    """What a dry run found in so many records.
+
+    ``examples``: a few rows of rejects or repeats a reason. ``steps``: names of the steps of cleaning in their order.
+    ``notes``: what the real run does and a sample cannot show.
+    """
 
     records: int
     tallies: shards.Tallies
     statistics: dict[str, Any]
     examples: dict[str, list[dict[str, Any]]]
+    steps: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def clean(made: Recipe, sample: int) -> Preview:
     """Clean about ``sample`` records of the input in this process and write nothing."""
+    from corpusforge.work.clean import all_tallies
+
     cleaner, options, units = corpus.cleaner_of(made), corpus.read_options(made), corpus.plan(made)
     tallies: shards.Tallies = {}
     statistics: dict[str, Any] = {}
@@ -50,12 +58,13 @@ def clean(made: Recipe, sample: int) -> Preview:
     seen = 0
     for raw in _sample(units, options, sample):
         cleaned = cleaner.clean(raw.documents)
-        shards.add_tallies(tallies, cleaned.tallies)
+        shards.add_tallies(tallies, all_tallies(raw, cleaned))
         shards.add_statistics(statistics, cleaned.statistics)
         seen += raw.records
         for rejects in (raw.rejects, cleaned.rejects):
             _collect(examples, rejects.to_pylist())
-    return Preview(seen, tallies, statistics, examples)
+    notes = ("older copies of a URL are not looked for in a sample",) if made.urls.duplicates == "newest" else ()
+    return Preview(seen, tallies, statistics, examples, tuple(step.name for step in cleaner.steps), notes)
 
 
 def dedupe(made: Recipe, upstream: str, execution: Execution) -> Preview:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from corpusforge import terminal
-from corpusforge.report.funnel import funnel, steps_of
+from corpusforge.report.funnel import CleaningStep, funnel, step_order, steps_of
 from corpusforge.report.plain import number, seconds, size, visible, words
 from corpusforge.shards import Manifest, Tallies
 
@@ -30,15 +30,16 @@ def show_outcome(outcome: Outcome) -> None:
         return
     terminal.show(*_tables(manifest))
     if manifest.stage == "clean":
-        _show_alarms(manifest.statistics)
+        _show_alarms(manifest.statistics, steps_of(manifest.statistics, step_order(manifest)))
     memory = f", peak memory {outcome.peak_rss / 2**20:,.0f} MiB" if outcome.peak_rss else ""
     terminal.show(f"{manifest.stage}: {outcome.folder} in {seconds(outcome.seconds)}{memory}")
 
 
 def _tables(manifest: Manifest) -> list[object]:
     tables: list[object] = []
-    if manifest.statistics.get("steps"):
-        tables.append(steps_table(manifest.statistics))
+    steps = steps_of(manifest.statistics, step_order(manifest))
+    if steps:
+        tables.append(steps_table(steps))
     if len(manifest.statistics.get("methods", {})) > 1:
         tables.append(methods_table(manifest.statistics["methods"]))
     if manifest.tallies:
@@ -80,19 +81,20 @@ def tally_table(tallies: Tallies) -> object:
     return terminal.table("What happened, by reason", ["reason", "rows", "text"], rows)
 
 
-def steps_table(statistics: Mapping[str, Any]) -> object:
+def steps_table(steps: Sequence[CleaningStep]) -> object:
     """The funnel of a cleaning run: what is left behind each step, and how much of what came to it went."""
     rows = [
         [step.name, number(step.documents), size(step.text_bytes), f"{step.dropped:.1%}" if at else ""]
-        for at, step in enumerate(steps_of(statistics))
+        for at, step in enumerate(steps)
     ]
     return terminal.table("Step by step", ["step", "documents left", "text left", "documents dropped here"], rows)
 
 
 def show_preview(preview: Preview) -> None:
     """A dry run: the funnel, the tallies, examples, and an alarm where everything or nothing would go."""
-    if preview.statistics.get("steps"):
-        terminal.show(steps_table(preview.statistics))
+    steps = steps_of(preview.statistics, preview.steps)
+    if steps:
+        terminal.show(steps_table(steps))
     terminal.show(tally_table(preview.tallies))
     if preview.examples:
         terminal.show(_examples_table(preview))
@@ -101,9 +103,11 @@ def show_preview(preview: Preview) -> None:
         f"{preview.records:,} records read, {found['documents_in']:,} of them documents: "
         f"{found['documents_out']:,} would be kept ({dropped(found, 'documents'):.1%} dropped); "
         f"{size(found['text_bytes_in'])} of text, {size(found['text_bytes_out'])} kept "
-        f"({dropped(found, 'text_bytes'):.1%} dropped)"
+        f"({dropped(found, 'text_bytes'):.1%} dropped)",
+        *preview.notes,
     )
-    _show_alarms(found)
+    if not preview.notes or found["documents_out"] < found["documents_in"]:
+        _show_alarms(found, steps)
 
 
 def _examples_table(preview: Preview) -> object:
@@ -116,11 +120,11 @@ def _examples_table(preview: Preview) -> object:
     return terminal.table("Examples", ["reason", "what the rule saw", "text"], rows, words=True)
 
 
-def _show_alarms(statistics: Mapping[str, Any]) -> None:
+def _show_alarms(statistics: Mapping[str, Any], steps: Sequence[CleaningStep]) -> None:
     lines = alarms(dropped(statistics, "documents"), dropped(statistics, "text_bytes"))
     lines += [
         f"alarm: {step.name} drops {step.dropped:.0%} of the documents that come to it"
-        for step in steps_of(statistics)
+        for step in steps
         if step.dropped > ALARM_HIGH
     ]
     for line in lines:

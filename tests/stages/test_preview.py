@@ -70,3 +70,37 @@ def test_alarm_where_nearly_all_goes(tmp_path: Path) -> None:
     shown = " ".join(dry_run(source).output.split())
     assert "alarm: 95% of documents" in shown
     assert "alarm: c4-tfds-3.1 drops 95% of the documents" in shown
+
+
+def test_steps_are_shown_as_they_run_and_not_by_name(tmp_path: Path) -> None:
+    source = write_files(tmp_path / "in", {"a.jsonl": [GOOD.format(n) for n in range(20)]})
+    packs = {"zzz": "number 1[0-9]", "aaa": "never there"}
+    for name, pattern in packs.items():
+        rules = {"drop_lines": "[]", "drop_pages": f'["{pattern}"]'}
+        values = "".join(f'[{rule}]\nvalue = {value}\nsource = "the test"\n' for rule, value in rules.items())
+        made = f'kind = "patterns"\ntitle = "made for a test"\n{values}'
+        (tmp_path / f"{name}.toml").write_text(made, "utf-8")
+    flags = ["--rules", ",".join(str(tmp_path / f"{name}.toml") for name in packs), *OFF]
+    shown = dry_run(source, *flags[:2]).output
+    output = tmp_path / "out"
+    whole = CliRunner().invoke(cli, ["clean", str(source), "--output", str(output), "--workers", "1", *flags]).output
+    for text in (shown, whole):
+        rows = [line.split() for line in text.splitlines() if "zzz" in line or "aaa" in line]
+        assert [(row[1], row[-2]) for row in rows[:2]] == [("zzz", "50.0%"), ("aaa", "0.0%")]
+
+
+def test_unreadable_records_are_counted_as_in_a_run(tmp_path: Path) -> None:
+    source = tmp_path / "in.jsonl"
+    source.write_text(json.dumps({"text": GOOD.format(1)}) + "\nno json\n", "utf-8")
+    made = recipe.override(sections.Recipe(), {"input.paths": [str(source)], "clean.language": ""}, where="test")
+    made = recipe.override(made, {"clean.badwords": "off", "clean.sentences": "builtin"}, where="test")
+    assert preview.clean(made, 10).tallies["record:bad-json"]["rows"] == 1
+
+
+def test_sample_without_dry_run_is_wrong_usage(tmp_path: Path) -> None:
+    words = ["clean", str(tmp_path), "--output", str(tmp_path / "out"), "--sample", "5"]
+    assert CliRunner().invoke(cli, words).exit_code == 2
+
+
+def test_a_sample_says_what_it_cannot_show(many: Path) -> None:
+    assert "older copies of a URL are not looked for" in dry_run(many, "--duplicates", "newest").output
