@@ -119,7 +119,7 @@ def _normal_bytes(text: U8, fold_numbers: bool) -> _Bytes:
     for k in range(4):
         inside = separates & (widths > k)
         data[leads[inside] + k] = 0
-    alone = _is_unspaced(codes)
+    alone = _is_unspaced(mapped)  # of the normal form: a Thai digit folded to 0 is a digit among digits
     cuts[leads[alone]] = True
     cuts[leads[alone] + widths[alone]] = True
     return _Bytes(data, cuts, leads[changed & ~same_length])
@@ -150,7 +150,7 @@ def _write(data: U8, leads: I64, codes: npt.NDArray[np.uint32], widths: I64) -> 
             data[at + k] = bits | mark if k == 0 else bits & 0x3F | 0x80
 
 
-def _is_unspaced(codes: I64) -> npt.NDArray[np.bool_]:
+def _is_unspaced(codes: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
     bounds = np.array([bound for low, high in _UNSPACED for bound in (low, high + 1)])
     return np.asarray(np.searchsorted(bounds, codes, "right") % 2 == 1)
 

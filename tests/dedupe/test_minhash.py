@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from oracles import minhash as oracle
 from oracles.spans import words_of
@@ -32,6 +32,7 @@ def columns(documents: list[list[str]], gap: str = " ") -> Spans:
 
 
 @given(st.lists(st.text(CHARACTERS, max_size=90), max_size=8), st.sampled_from(["", " "]), st.booleans())
+@example(["0๐"], "", True)
 @settings(max_examples=300, deadline=None)
 def test_words_equal_the_oracle(sentences: list[str], gap: str, fold: bool) -> None:
     found = hash_words(columns([sentences], gap), fold_numbers=fold)
