@@ -1,0 +1,111 @@
+"""Settings of the clean corpus: which pages and lines stay, and which repeats are cut.
+
+Defaults that come from a paper or a package carry it in their help.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from corpusforge.sections.fields import OneOf, all_of, at_least, between, option, some_of
+
+
+@dataclass(frozen=True)
+class Clean:
+    """Which pages and lines stay."""
+
+    rules: tuple[str, ...] = option(
+        ("c4-tfds-3.1",),
+        "rule packs in their order: names (corpusforge rules list) or TOML files, several by commas",
+        is_path=True,
+    )
+    language: str = option("en", "keep documents of this language (ISO 639-1); empty: do not look")
+    detector: str = option(
+        "langdetect",
+        "langdetect is exact C4; fast is resiliparse; cascade asks langdetect where resiliparse is not clear",
+        check=OneOf("langdetect", "fast", "cascade"),
+    )
+    min_language_probability: float = option(0.99, "C4 3.1.0: 0.99 (answers of langdetect)", check=between(0, 1))
+    sentences: str = option(
+        "punkt",
+        "who counts sentences: NLTK Punkt (exact C4) or the built-in splitter",
+        check=OneOf("punkt", "builtin"),
+    )
+    badwords: str = option(
+        "fetched", "bad-word lists: 'fetched', 'off', or a folder with one file a language", is_path=True
+    )
+    pii: str = option(
+        "off", "personal data in cleaned text: mask it, or drop its pages", check=OneOf("off", "mask", "drop")
+    )
+    pii_kinds: tuple[str, ...] = option(
+        ("email", "ip", "phone"), "which personal data, by commas", check=all_of("email", "ip", "phone")
+    )
+    contamination: tuple[str, ...] = option(
+        (), "evaluation files or folders: documents that hold their text are dropped; several by commas", is_path=True
+    )
+    contamination_ngram: int = option(
+        13,
+        "so many words in a row are text of an evaluation file (GPT-3: 13, PaLM: 8)",
+        unit="words",
+        check=between(8, 13),
+    )
+    rejects: str = option(
+        "all", "keep dropped text with reasons in rejects/, or only count it", check=OneOf("all", "none")
+    )
+    shard_megabytes: int = option(64, "text read for one output shard", unit="MB", check=at_least(1))
+
+
+@dataclass(frozen=True)
+class Dedupe:
+    """Which repeats are cut."""
+
+    method: tuple[str, ...] = option(
+        ("exact-spans",),
+        "what counts as a repeat: one or several of lines, exact-spans, near-spans, documents, in this order",
+        check=some_of("lines", "exact-spans", "near-spans", "documents"),
+    )
+    span_sentences: int = option(3, "sentences of a span (T5 paper: 3)", unit="sentences", check=between(1, 64))
+    min_sentences: int = option(
+        3,
+        "a document that lost text and has fewer left is dropped (C4: 3)",
+        unit="sentences",
+        check=at_least(0),
+    )
+    min_words: int = option(0, "the same in words", unit="words", check=at_least(0))
+    sentences: str = option(
+        "punkt",
+        "who counts the sentences that lines leaves: NLTK Punkt (exact C4) or the built-in splitter",
+        check=OneOf("punkt", "builtin"),
+    )
+    fold_numbers: bool = option(False, "treat all digits as equal")
+    survivor: str = option(
+        "hash",
+        "which copy stays: by hash of the document's id (lines: of its URL), or of the newest or longest document",
+        check=OneOf("hash", "newest", "longest"),
+    )
+    threshold: float = option(
+        0.8, "near-spans, documents: how similar is a repeat, as Jaccard similarity of shingles", check=between(0.1, 1)
+    )
+    permutations: int = option(
+        64,
+        "near-spans, documents: values of a signature; four times as many estimate twice as well",
+        check=between(16, 1024),
+    )
+    shingle_words: int = option(
+        5,
+        "near-spans, documents: words of a shingle (datatrove: 5)",
+        unit="words",
+        check=between(1, 32),
+    )
+    index: tuple[str, ...] = option(
+        (), "documents: finished dedupe folders with signatures/; what they hold already is dropped", is_path=True
+    )
+    export_signatures: bool = option(
+        False, "documents: write signatures/ of what stays, an index for later runs; always with an index"
+    )
+    memory_megabytes: int = option(
+        4096,
+        "budget of the whole stage on this machine: fewer workers, and comparison in rounds, where it asks for them",
+        unit="MB",
+        check=at_least(256),
+    )

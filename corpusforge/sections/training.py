@@ -1,0 +1,73 @@
+"""Settings of training and of what a checkpoint is tested on.
+
+Zero or -1 stands for what a preset's authors published.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from corpusforge.sections.fields import OneOf, all_of, at_least, between, option
+
+
+@dataclass(frozen=True)
+class Pretrain:
+    """Model, optimiser and schedule."""
+
+    preset: str = option(
+        "bert-base",
+        "architecture and published hyper-parameters: bert-tiny, bert-mini, bert-small, bert-medium, bert-base, "
+        "bert-large, roberta-tiny, roberta-base, roberta-large",
+    )
+    steps: int = option(0, "optimiser steps; 0: the preset's own number", unit="steps", check=at_least(0))
+    batch_tokens: int = option(
+        0,
+        "tokens of one optimiser step, padding not counted; 0: the preset's own number",
+        unit="tokens",
+        check=at_least(0),
+    )
+    micro_batch_tokens: int = option(
+        16_384, "tokens, padded, that pass through the model at once", unit="tokens", check=at_least(64)
+    )
+    learning_rate: float = option(0.0, "peak; 0: the preset's own", check=at_least(0))
+    warmup_steps: int = option(-1, "-1: the preset's own share of the steps", unit="steps", check=at_least(-1))
+    decay: str = option(
+        "linear", "after warm-up; linear: as the preset's authors have it", check=OneOf("linear", "constant")
+    )
+    short_length: int = option(
+        128, "length of the first part of training (BERT: 128)", unit="tokens", check=at_least(8)
+    )
+    short_share: float = option(
+        -1.0,
+        "share of steps at short_length, the rest at the instances' own; -1: the preset's own (BERT 0.9, RoBERTa 0)",
+        check=between(-1, 1),
+    )
+    dropout: float = option(-1.0, "-1: the preset's own", check=between(-1, 0.9))
+    precision: str = option(
+        "auto", "auto: bf16 autocast on a GPU that has it, else fp32", check=OneOf("auto", "fp32", "bf16")
+    )
+    device: str = option("auto", "auto, cpu, cuda", check=OneOf("auto", "cpu", "cuda"))
+    compile: bool = option(False, "torch.compile the model")
+    threads: int = option(
+        0,
+        "threads of torch on a CPU, 0: all cores; results are the same to the bit for the same number",
+        check=at_least(0),
+    )
+    checkpoint_steps: int = option(1000, "steps between checkpoints", unit="steps", check=at_least(1))
+    keep_checkpoints: int = option(3, "newest checkpoints kept", check=at_least(1))
+    evaluate_steps: int = option(500, "steps between held-out losses", unit="steps", check=at_least(1))
+    log_steps: int = option(10, "steps between log lines", unit="steps", check=at_least(1))
+    tensorboard: bool = option(True, "write TensorBoard events where it is installed")
+    allow_new_data: bool = option(False, "resume a checkpoint on data it was not trained on")
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """What a checkpoint is tested on."""
+
+    tasks: tuple[str, ...] = option(
+        ("mlm",), "mlm (held-out loss against the unigram line), blimp", check=all_of("mlm", "blimp")
+    )
+    blimp_data: str = option("", "BLiMP: folder of .jsonl paradigms, or its .tar.gz", is_path=True)
+    blimp_pairs: int = option(100, "pairs a paradigm: 100 is fast, 0 is all", check=at_least(0))
+    batch_tokens: int = option(16_384, "tokens, padded, in one forward pass", unit="tokens", check=at_least(64))
