@@ -12,6 +12,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from corpusforge import errors, shards
+from corpusforge.shards import manifests
 from corpusforge.units import UnitOutput
 
 SCHEMA = pa.schema([("n", pa.int64())])
@@ -88,7 +89,8 @@ def test_a_unit_finds_its_entries_without_listing(tmp_path: Path, monkeypatch: p
     def refuse(*_: object) -> None:
         raise AssertionError("listed")
 
-    monkeypatch.setattr(shards, "list_names", refuse)
+    for module in (shards, manifests):
+        monkeypatch.setattr(module, "list_names", refuse)
     with UnitOutput(str(tmp_path), 0, TABLES, shard_bytes=30) as output:
         assert output.done and output.position == 10
 

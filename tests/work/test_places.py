@@ -14,6 +14,7 @@ import pytest
 from corpusforge import errors, schemas, shards
 from corpusforge.dedupe.spans import SPANS, hash_documents, place
 from corpusforge.seeds import U64
+from corpusforge.shards import manifests
 from corpusforge.units import ShardUnit
 from corpusforge.work import dedupe, places
 from corpusforge.work.dedupe import CutWork, HashWork, cuts_folder, read_cuts, span_path, write_cuts
@@ -96,7 +97,8 @@ def test_each_unit_is_opened_once_and_no_folder_listed(tmp_path: Path, monkeypat
         raise AssertionError("listed")
 
     monkeypatch.setattr(places, "_open", counted)
-    monkeypatch.setattr(shards, "list_names", refuse)
+    for module in (shards, manifests):
+        monkeypatch.setattr(module, "list_names", refuse)
     work = CutWork(str(tmp_path / "out"), folder, cuts_folder(folder, 1), min_sentences=0)
     assert sum(work(unit, lambda _: None).statistics["sentences_cut"] for unit in units) > 300
     assert len(opened) == len(set(opened)) <= 20

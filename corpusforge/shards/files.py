@@ -1,0 +1,138 @@
+"""Whole files at local paths and URLs alike: opened, listed, removed, and written whole or not at all.
+
+Comes in: a path or a URL for fsspec. Every file is written under a temporary name and moved into place; on object
+stores it is one PUT of the final name. So a killed process leaves whole files, and unfinished ones that are known by
+their names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import xxhash
+
+UNFINISHED = ".unfinished-"
+"""Temporary files are named by this, host, process and chance: whose writer is dead can be told, and removed."""
+
+
+def join(folder: str, name: str) -> str:
+    """A path below a folder or URL."""
+    return f"{str(folder).rstrip('/')}/{name}"
+
+
+def is_remote(path: str) -> bool:
+    """Whether a path is a URL for fsspec rather than a local file."""
+    return "://" in str(path)
+
+
+def _remote(path: str) -> tuple[Any, str]:
+    import fsspec  # only paths with :// need it, and it takes 50 ms to import
+
+    filesystem, inner = fsspec.core.url_to_fs(str(path))
+    filesystem.invalidate_cache()  # listings it remembers lack what workers have written since
+    return filesystem, inner
+
+
+def exists(path: str) -> bool:
+    """Whether a file or folder is there."""
+    if is_remote(path):
+        filesystem, inner = _remote(path)
+        return bool(filesystem.exists(inner))
+    return Path(path).exists()
+
+
+def list_names(folder: str, suffix: str) -> list[str]:
+    """Sorted names of the files in a folder that end in ``suffix``; empty where the folder is missing."""
+    if is_remote(folder):
+        filesystem, inner = _remote(folder)
+        if not filesystem.isdir(inner):
+            return []
+        names = (str(p).rsplit("/", 1)[-1] for p in filesystem.ls(inner, detail=False))
+    elif not Path(folder).is_dir():
+        return []
+    else:
+        names = (p.name for p in Path(folder).iterdir())
+    return sorted(n for n in names if n.endswith(suffix) and not n.startswith("."))
+
+
+def open_binary(path: str) -> BinaryIO:
+    """Open a local path or URL for reading."""
+    if is_remote(path):
+        filesystem, inner = _remote(path)
+        return filesystem.open(inner, "rb")  # type: ignore[no-any-return]
+    return Path(path).open("rb")
+
+
+def remove(path: str) -> None:
+    """Delete a file or folder if it is there."""
+    if is_remote(path):
+        filesystem, inner = _remote(path)
+        if filesystem.exists(inner):
+            filesystem.rm(inner, recursive=True)
+    elif Path(path).is_dir():
+        import shutil
+
+        shutil.rmtree(path)
+    else:
+        Path(path).unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def atomic_path(path: str) -> Iterator[str]:
+    """A temporary local file name; what was written there becomes ``path`` when the block ends without an error."""
+    remote = is_remote(path)
+    if not remote:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    folder = None if remote else str(Path(path).parent)
+    handle, temporary = tempfile.mkstemp(prefix=f"{UNFINISHED}{socket.gethostname()}-{os.getpid()}-", dir=folder)
+    os.close(handle)
+    try:
+        yield temporary
+        if remote:
+            filesystem, inner = _remote(path)
+            filesystem.makedirs(inner.rpartition("/")[0], exist_ok=True)
+            filesystem.put_file(temporary, inner)
+        else:
+            Path(temporary).chmod(0o666 & ~_umask())
+            Path(temporary).replace(path)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current
+
+
+def write_bytes(path: str, data: bytes) -> None:
+    """Write a whole file atomically."""
+    with atomic_path(path) as temporary:
+        Path(temporary).write_bytes(data)
+
+
+def write_json(path: str, value: Any) -> None:
+    """Write JSON atomically, keys sorted, one trailing newline."""
+    write_bytes(path, (json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode())
+
+
+def read_json(path: str) -> Any:
+    """Read a JSON file from a path or URL."""
+    with open_binary(path) as file:
+        return json.loads(file.read())
+
+
+def file_digest(path: str) -> str:
+    """xxh3-128 of a file's bytes, 32 hex digits."""
+    hasher = xxhash.xxh3_128()
+    with open_binary(path) as file:
+        while block := file.read(1 << 22):
+            hasher.update(block)
+    return hasher.hexdigest()
