@@ -8,19 +8,13 @@ the units, and results come back as the entries on the shared output folder.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import pickle
-import socket
-import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
-
-import psutil
 
 from corpusforge import errors, shards
 from corpusforge.beam.pool import run_pool, run_unit
@@ -33,9 +27,6 @@ NAMESPACE = "corpusforge"
 """Namespace of the Beam counters, one a reason."""
 
 JOBS = "jobs.pickle"
-
-_A_DAY = 86_400
-"""Seconds an unfinished file may lie untouched before it is taken for abandoned, whoever wrote it."""
 
 
 @dataclass(frozen=True)
@@ -198,36 +189,15 @@ def _map_locally(
             | "Count" >> beam.ParDo(_Count())
         )
 
-    _sweep(folder)
+    shards.sweep(folder)
     try:
         result = engine.run(build)
     finally:
         del _RUNNING[ticket]
     if run.error is not None:
-        _sweep(folder)
+        shards.sweep(folder)
         raise run.error
     return Mapped([run.results[i] for i in range(len(units))], counters(result))
-
-
-def _sweep(folder: str) -> None:
-    """Remove what killed processes left half-written; what another run is writing now stays."""
-    if not shards.is_remote(folder):
-        for path in Path(folder).rglob(f"{shards.UNFINISHED}*"):
-            with contextlib.suppress(FileNotFoundError):  # finished, or swept by another run, in this very moment
-                if _is_abandoned(path):
-                    path.unlink()
-
-
-def _is_abandoned(path: Path) -> bool:
-    """Whether the writer of an unfinished file is dead. Of other machines that cannot be told: a day is waited."""
-    host, _, process = path.name.removeprefix(shards.UNFINISHED).rpartition("-")[0].rpartition("-")
-    if host == socket.gethostname() and process.isdecimal():
-        try:
-            if psutil.Process(int(process)).status() == psutil.STATUS_ZOMBIE:
-                return True
-        except psutil.NoSuchProcess:
-            return True
-    return time.time() - path.stat().st_mtime > _A_DAY
 
 
 # Distributed: one element a unit.

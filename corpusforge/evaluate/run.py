@@ -61,11 +61,8 @@ def evaluate(
     folder, place = find_model(checkpoint), choose_device(device)
     dtype = choose_dtype(precision, place)
     pairs = read_pairs(blimp_data, blimp_pairs) if "blimp" in tasks else []
-    model = load_model(folder).to(place)
-    specials = load_specials(str(folder))
-    if specials.size != model.shape.vocabulary:
-        what = f"its tokenizer has {specials.size} entries, its model {model.shape.vocabulary}"
-        raise errors.StageMismatch(str(folder), what, "name a checkpoint that pretrain wrote")
+    model, specials = load_model(folder).to(place), load_specials(str(folder))
+    _check_fit(str(folder), specials.size, model.shape.vocabulary)
     found: dict[str, Any] = {}
     if "mlm" in tasks:
         heldout, train = _instances(data_folder)
@@ -83,6 +80,12 @@ def _check_tasks(tasks: Sequence[str]) -> None:
     if unknown or not tasks:
         what = f"unknown task '{unknown[0]}'" if unknown else "no task"
         raise errors.RecipeInvalid("evaluate.tasks", what, f"tasks: {', '.join(TASKS)}")
+
+
+def _check_fit(folder: str, entries: int, embedded: int) -> None:
+    if entries != embedded:
+        what = f"its tokenizer has {entries} entries, its model {embedded}"
+        raise errors.StageMismatch(folder, what, "name a checkpoint that pretrain wrote")
 
 
 def _instances(data_folder: str | None) -> tuple[Corpus, Corpus | None]:

@@ -16,6 +16,7 @@ from corpusforge.shards.files import (
     open_binary,
     read_json,
     remove,
+    sweep,
     write_bytes,
     write_json,
 )
@@ -36,5 +37,6 @@ from corpusforge.shards.tables import SUFFIX, Shard, ShardWriter, read_shard
 __all__ = [
     "MANIFEST", "SUFFIX", "UNFINISHED", "Entry", "Manifest", "Shard", "ShardWriter", "Tallies", "add_statistics",
     "add_tallies", "atomic_path", "exists", "file_digest", "gather", "is_remote", "join", "list_names", "load_entries",
-    "load_entry", "open_binary", "read_json", "read_shard", "remove", "unit_entries", "write_bytes", "write_json",
+    "load_entry", "open_binary", "read_json", "read_shard", "remove", "sweep", "unit_entries",
+    "write_bytes", "write_json",
 ]  # fmt: skip

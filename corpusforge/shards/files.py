@@ -12,14 +12,19 @@ import json
 import os
 import socket
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import psutil
 import xxhash
 
 UNFINISHED = ".unfinished-"
 """Temporary files are named by this, host, process and chance: whose writer is dead can be told, and removed."""
+
+_A_DAY = 86_400
+"""Seconds an unfinished file may lie untouched before it is taken for abandoned, whoever wrote it."""
 
 
 def join(folder: str, name: str) -> str:
@@ -110,6 +115,27 @@ def _umask() -> int:
     current = os.umask(0)
     os.umask(current)
     return current
+
+
+def sweep(folder: str) -> None:
+    """Remove what killed processes left half-written; what another run is writing now stays."""
+    if not is_remote(folder):
+        for path in Path(folder).rglob(f"{UNFINISHED}*"):
+            with contextlib.suppress(FileNotFoundError):  # finished, or swept by another run, in this very moment
+                if _is_abandoned(path):
+                    path.unlink()
+
+
+def _is_abandoned(path: Path) -> bool:
+    """Whether the writer of an unfinished file is dead. Of other machines that cannot be told: a day is waited."""
+    host, _, process = path.name.removeprefix(UNFINISHED).rpartition("-")[0].rpartition("-")
+    if host == socket.gethostname() and process.isdecimal():
+        try:
+            if psutil.Process(int(process)).status() == psutil.STATUS_ZOMBIE:
+                return True
+        except psutil.NoSuchProcess:
+            return True
+    return time.time() - path.stat().st_mtime > _A_DAY
 
 
 def write_bytes(path: str, data: bytes) -> None:
