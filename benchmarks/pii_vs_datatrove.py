@@ -90,17 +90,7 @@ def main() -> None:
     print(", ".join(f"{name} {version(name)}" for name in ("datatrove", "numpy", "pyarrow")))
     print(f"{len(pages):,} pages, {size:.1f} MB, half web pages, half prose")
     peer = PIIFormatter()
-    for name, kind, replacer in (("e-mail", EMAIL, peer.emails_replacer), ("IPv4", IPV4, peer.ip_replacer)):
-        mine, other = ours(batches, kind), theirs(pages, replacer)
-        both = touching(mine, other)
-        alone, missed = mine - both, other - touching(other, mine)
-        print(
-            f"{name}: masked by both {len(both):,}, by CorpusForge only {len(alone)}, by datatrove only {len(missed)}"
-        )
-        for title, spans in (("CorpusForge", alone), ("datatrove", missed)) if given.show else ():
-            for page, start, stop in sorted(spans):
-                data = pages[page].encode()
-                print(f"  {title}: {data[max(0, start - 20) : stop + 20].decode('utf-8', 'replace')!r}")
+    compare(pages, batches, peer, show=given.show)
     runs: dict[str, list[float]] = {
         "CorpusForge, all three kinds": [],
         "CorpusForge, e-mail and IP": [],
@@ -114,6 +104,21 @@ def main() -> None:
     print("| | MB/s |\n|---|---|")
     for name, taken in runs.items():
         print(f"| {name} | {size / statistics.median(taken):.1f} |")
+
+
+def compare(pages: list[str], batches: list[Any], peer: Any, *, show: bool) -> None:
+    """Print how many addresses both sides mask, or one alone; with ``show`` also which."""
+    for name, kind, replacer in (("e-mail", EMAIL, peer.emails_replacer), ("IPv4", IPV4, peer.ip_replacer)):
+        mine, other = ours(batches, kind), theirs(pages, replacer)
+        both = touching(mine, other)
+        alone, missed = mine - both, other - touching(other, mine)
+        print(
+            f"{name}: masked by both {len(both):,}, by CorpusForge only {len(alone)}, by datatrove only {len(missed)}"
+        )
+        for title, spans in (("CorpusForge", alone), ("datatrove", missed)) if show else ():
+            for page, start, stop in sorted(spans):
+                data = pages[page].encode()
+                print(f"  {title}: {data[max(0, start - 20) : stop + 20].decode('utf-8', 'replace')!r}")
 
 
 if __name__ == "__main__":

@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from made_up_instances import Data, write_vocabulary
 from safetensors.torch import load_file
+from training_runs import Said, assert_equal_runs, steady, stop_at, train
 
 from corpusforge import errors, shards
 from corpusforge.trainer import checkpoint, log, loop
 from corpusforge.trainer.export import load_model
-from corpusforge.trainer.loop import pretrain
 from corpusforge.trainer.plan import plan
 from corpusforge.trainer.prepare import prepare
 from corpusforge.trainer.settings import Settings
@@ -30,56 +29,6 @@ from corpusforge.trainer.settings import Settings
 pytest_plugins = ["made_up_data"]
 
 MakeData = Callable[..., Data]
-
-
-class Said:
-    """A Progress that remembers what was said, and may be told to do something at a step."""
-
-    def __init__(self, at: int = -1, then: Callable[[], None] = lambda: None) -> None:
-        self.lines: list[str] = []
-        self.done, self.at, self.then = 0, at, then
-
-    def start(self, label: str, total: int, unit: str) -> None: ...
-
-    def advance(self, amount: int) -> None:
-        self.done += amount
-        if self.done == self.at:
-            self.then()
-
-    def finish(self) -> None: ...
-
-    def say(self, line: str) -> None:
-        self.lines.append(line)
-
-
-def train(data: Data, output: Path, settings: Settings, **more: Any) -> dict[str, Any]:
-    arguments = {"manifest_digest": "digest", "recipe": {"seed": 0}, "card": {}} | more
-    return pretrain(data.instances, str(output), settings, vocab_folder=data.vocabulary, **arguments)
-
-
-def stop_at(data: Data, output: Path, settings: Settings, step: int) -> None:
-    """Train, and be sent SIGTERM behind a step."""
-    said = Said(step, lambda: os.kill(os.getpid(), signal.SIGTERM))
-    with pytest.raises(SystemExit) as stopped:
-        train(data, output, settings, progress=said)
-    assert stopped.value.code == 143
-    assert checkpoint.all_folders(output)[0].name == f"step-{step:06d}"
-
-
-def assert_equal_runs(one: Path, other: Path) -> None:
-    for name in ("model.safetensors", "optimizer.safetensors"):
-        mine, theirs = (load_file(checkpoint.all_folders(run)[0] / name) for run in (one, other))
-        assert mine.keys() == theirs.keys()
-        for key, tensor in mine.items():
-            assert torch.equal(tensor, theirs[key]), key
-    assert logged(one) == logged(other)
-
-
-def logged(run: Path) -> list[dict[str, Any]]:
-    """Log lines without what depends on the clock."""
-    lines = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
-    measured = ("tokens_per_second", "data_wait", "memory", "mfu")
-    return [{k: v for k, v in line.items() if k not in measured} for line in lines]
 
 
 @pytest.mark.parametrize("kind", ["dynamic", "pairs", "duplicated"])
@@ -241,11 +190,6 @@ def test_a_kill_before_the_last_checkpoint_is_published(
     assert not list((tmp_path / "killed").rglob(".unfinished*"))
     assert steady(again) == steady(straight)
     assert again["tokens_per_second"] > 0
-
-
-def steady(facts: dict[str, Any]) -> dict[str, Any]:
-    """Facts of a run without its folder and clock."""
-    return {k: v for k, v in facts.items() if k not in ("seconds", "tokens_per_second", "model", "checkpoint", "log")}
 
 
 @pytest.mark.parametrize("keep", [1, 2])
