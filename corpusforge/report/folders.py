@@ -102,7 +102,8 @@ def show_vocabulary(folder: str) -> list[RenderableType]:
         "unused slots": f"{len(vocab.unused):,}",
         "pieces inside words": f"{len(inside):,}",
         "single characters": f"{sum(len(token.removeprefix('##')) == 1 for token in used):,}",
-        "lower-cased": vocab.lowercase,
+        "family": vocab.family.name,
+        **vocab.family.about(),
         "digest": vocab.digest,
         **{name: f"{at}  {vocab.tokens[at]}" for name, at in vars(vocab.specials).items()},
     }

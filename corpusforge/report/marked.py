@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from corpusforge import errors, shards
-from corpusforge.report import before
+from corpusforge.report import cut_out
 from corpusforge.report.plain import visible
 from corpusforge.report.tables import pairs, reason_style
 from corpusforge.shards import Manifest
@@ -42,9 +42,11 @@ def show_document(path: str, prefix: str) -> list[RenderableType]:
         mend = "look for one with: corpusforge inspect SHARD" if not names else "write more characters of the id"
         raise errors.InputMissing(f"{folder}: {prefix}", what, mend)
     if manifest.stage == "dedupe" or cuts:
-        text = before.text_before(folder, manifest, next(iter(names)))
-        came = [Text("before, with what was cut:", "bold"), before.marked(text, cuts)] if text and cuts else []
-        return [_about(kept, cuts), *came, *_cut_out(kept, cuts)]
+        lines: list[Line] = [(n, line, None) for row in kept for n, line in enumerate(row["text"].split("\n"))]
+        left = page(lines) if kept else Text("nothing of it is left", "bold red")
+        after = [Text("after:", "bold"), left] if cuts else [left]
+        came = cut_out.show_before(folder, manifest, next(iter(names)), cuts)
+        return [_about(kept, cuts), *came, *after, *cut_out.show_cuts(folder, manifest, cuts)]
     judged = judge(kept, rejected, manifest)
     shown = [_about(kept, rejected)]
     if judged.verdict:
@@ -163,19 +165,3 @@ def _packs(manifest: Manifest) -> list[Pack]:
         return [pack for pack in recorded if pack]
     names = manifest.recipe.get("clean", {}).get("rules", ["c4-tfds-3.1"])
     return [load_pack(name) for name in ([names] if isinstance(names, str) else names)]
-
-
-def _cut_out(kept: list[dict[str, Any]], cuts: list[dict[str, Any]]) -> list[RenderableType]:
-    """The text that is left, and below it each piece that was cut with the place where its first copy survives."""
-    shown: list[RenderableType] = [Text("after:", "bold")] if cuts else []
-    if kept:
-        shown.append(page([(n, line, None) for n, line in enumerate(kept[0]["text"].split("\n"))]))
-    else:
-        shown.append(Text("nothing of it is left", "bold red"))
-    for cut in sorted(cuts, key=lambda row: (row["start"], row["reason"])):
-        at = f" at byte {cut['kept_start']}" if cut["kept_start"] is not None else ""
-        survivor = f", kept in {cut['kept_document']}{at}" if cut["kept_document"] else ""
-        alike = f", {cut['similarity']:.2f} alike" if cut.get("similarity") is not None else ""
-        head = f"{cut['reason']}: bytes {cut['start']} to {cut['stop']}{survivor}{alike}"
-        shown += [Text(head, f"bold {reason_style(cut['reason'])}"), Text(visible(cut["text"]), "red")]
-    return shown

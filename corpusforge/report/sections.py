@@ -134,7 +134,9 @@ def repeats_section(found: Found) -> str:
         ]
         for repeat in examples.repeats(manifest.paths(found.path("dedupe"), "repeats"), documents)
     ]
-    table = elements.table(["lost by", "what was cut", "what survives, where it stands", "kept by"], rows, wide=True)
+    table = elements.table(
+        ["lost by", "what was cut", "the copy kept instead, where it stood", "kept by"], rows, wide=True
+    )
     return elements.section(
         "Repeats",
         "repeats",

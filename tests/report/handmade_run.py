@@ -11,7 +11,7 @@ import pyarrow as pa
 from corpusforge import schemas, shards
 from corpusforge.content import combine
 from corpusforge.shards import Manifest, ShardWriter
-from corpusforge.tokens.vocab import arrange
+from corpusforge.tokens.wordpiece import arrange
 from corpusforge.tokens.words import Normalization
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> \x1b[31m\u202e & \"quoted\" 'text'."

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from handmade_run import write_stage
@@ -39,25 +41,68 @@ def shown(folder: Path, document: str) -> str:
     return console.export_text()
 
 
+def rows_of(folder: Path) -> list[dict[str, Any]]:
+    manifest = shards.Manifest.load(str(folder))
+    return [r for p in manifest.paths(str(folder), "repeats") for b in shards.read_shard(p) for r in b.to_pylist()]
+
+
 def test_before_and_after_stand_together(tmp_path: Path) -> None:
     folder = made(tmp_path)
-    manifest = shards.Manifest.load(str(folder))
-    cuts = [r for p in manifest.paths(str(folder), "repeats") for b in shards.read_shard(p) for r in b.to_pylist()]
-    document = next(row["document"] for row in cuts if row["reason"] != "page:few-sentences")
+    document = next(row["document"] for row in rows_of(folder) if not row["reason"].startswith("page:"))
     text = shown(folder, document)
-    assert "before, with what was cut:" in text and "after:" in text
+    assert "before, with what was cut [-between marks-]:" in text and "after:" in text
     before = text.partition("after:")[0]
-    assert "Menu. Home." in before and "It came. It saw. It went." in before
+    assert "Menu. Home." in before and "It came. It saw. It went." in before and "-]" in before
     (tmp_path / "clean/manifest.json").unlink()
-    assert "before" not in shown(folder, document)
+    text = shown(folder, document)
+    assert "the text before is not there: no folder beside this one holds" in text
+    assert "after:" in text and "[-" not in text
+
+
+@pytest.mark.parametrize("what", ["shards", "manifest", "folder"])
+def test_a_stage_before_that_cannot_be_read_ends_nothing(tmp_path: Path, what: str) -> None:
+    folder = made(tmp_path)
+    document = rows_of(folder)[0]["document"]
+    if what == "shards":
+        shutil.rmtree(tmp_path / "clean/documents")
+    elif what == "manifest":
+        (tmp_path / "clean/manifest.json").unlink()
+        (tmp_path / "clean/manifest.json").mkdir()  # an OSError where a file is read
+    else:
+        (tmp_path / "clean").rename(tmp_path / "elsewhere")
+        (tmp_path / "elsewhere/documents/part-00000-00000.parquet").write_bytes(b"PAR1")
+    text = shown(folder, document)
+    assert text.count("the text before is not there: ") == 1 and "after:" in text
+    shutil.copytree(made(tmp_path / "again").parent / "clean", tmp_path / "copy")  # another folder holds them still
+    assert "before, with what was cut" in shown(folder, document)
+
+
+def test_pages_dropped_whole_are_marked(tmp_path: Path) -> None:
+    page = " ".join(f"Word{n} of it." for n in range(40))
+    rows = [{"id": f"{n:032x}", "source": "s", "position": n, "text": text} for n, text in enumerate([page, page])]
+    write_stage(tmp_path / "clean", "clean", {"documents": (schemas.DOCUMENTS, rows)})
+    for method, reason in (("documents", "page:near-duplicate"), ("lines", "page:no-lines")):
+        folder = tmp_path / method
+        chain = override(Recipe(), {"dedupe.method": method, "dedupe.sentences": "builtin"})
+        corpus.dedupe(chain, str(tmp_path / "clean"), str(folder), Execution(workers=1))
+        gone = next(row["document"] for row in rows_of(folder) if row["reason"] == reason)
+        text = shown(folder, gone)
+        assert f"the page was dropped: {reason}, by {method}" in text
+        assert "[-" in text and "-]" in text
 
 
 def test_marks_of_two_methods_and_of_several_bytes() -> None:
     cut = {"reason": "line:repeated", "method": "lines", "start": 3, "stop": 6}
     around = {"reason": "span:repeated", "method": "exact-spans", "start": 0, "stop": 8}
+    found = marked("aé\nb c é", [cut, around])
+    assert found.plain == "[-exact-spans: aé-][-lines: \nb -][-exact-spans: c -]é"
+    assert [found.plain[s.start : s.end] for s in found.spans if s.style == "yellow"] == ["[-lines: \nb -]"]
     page = {"reason": "page:few-sentences", "method": "exact-spans", "start": 0, "stop": 9}
-    spans = marked("aé\nb c é", [page, cut, around]).spans
-    assert [(s.start, s.end, s.style) for s in spans] == [(0, 2, "red"), (2, 5, "yellow"), (5, 7, "red")]
+    assert marked("aé\nb c é", [page, cut, around]).plain == found.plain[:-1] + "[-page:few-sentences: é-]"
+
+
+def test_a_method_of_another_version_is_marked_too() -> None:
+    assert marked("ab", [{"reason": "x:y", "method": "new", "start": 0, "stop": 1}]).plain == "[-a-]b"
 
 
 @pytest.mark.parametrize("text", ["", "a"])

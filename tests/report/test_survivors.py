@@ -1,0 +1,112 @@
+"""Copies that were cut themselves: what inspect says of them, and that where it says nothing the copy stands."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from handmade_run import write_stage
+from rich.console import Console
+
+from corpusforge import schemas, shards
+from corpusforge.recipe import override
+from corpusforge.report.inspect import inspect
+from corpusforge.report.survivors import told, trails
+from corpusforge.sections import Recipe
+from corpusforge.stages import corpus
+from corpusforge.stages.stage import Execution
+
+WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"]
+SENTENCES = [f"The {word} of it goes here." for word in WORDS]
+
+
+def letters(text: str) -> str:
+    return "".join(c for c in text.casefold() if c.isalnum())
+
+
+def made(folder: Path, texts: dict[str, str], method: str) -> tuple[str, list[dict[str, Any]], dict[str, str]]:
+    """The stage's folder, its rows of REPEATS, and the texts that are left."""
+    rows = [{"id": name, "source": "s", "position": n, "text": text} for n, (name, text) in enumerate(texts.items())]
+    write_stage(folder / "clean", "clean", {"documents": (schemas.DOCUMENTS, rows)})
+    settings = {"dedupe.method": method, "dedupe.sentences": "builtin", "dedupe.min_sentences": 0}
+    out = str(folder / "dedupe")
+    corpus.dedupe(override(Recipe(), settings), str(folder / "clean"), out, Execution(workers=1))
+    manifest = shards.Manifest.load(out)
+    read = {t: [b for p in manifest.paths(out, t) for b in shards.read_shard(p)] for t in ("repeats", "documents")}
+    left = {row["id"]: row["text"] for batch in read["documents"] for row in batch.to_pylist()}
+    return out, [row for batch in read["repeats"] for row in batch.to_pylist()], left
+
+
+def overlapping(seed: int) -> dict[str, str]:
+    """Documents that share runs of sentences which begin and end at different ones."""
+    dice = random.Random(seed)
+    texts = {}
+    for number in range(6):
+        first = dice.randrange(5)
+        run = SENTENCES[first : first + dice.randint(3, 6)]
+        texts[f"{number:032x}"] = f"Own{number} a. Own{number} b.\n" + " ".join(run) + f"\nEnd{number} of it."
+    return texts
+
+
+@pytest.mark.parametrize("method", ["exact-spans", "lines,exact-spans"])
+@pytest.mark.parametrize("seed", range(8))
+def test_where_nothing_is_said_the_copy_stands(tmp_path: Path, method: str, seed: int) -> None:
+    folder, cuts, left = made(tmp_path, overlapping(seed), method)
+    found = trails(folder, shards.Manifest.load(folder), cuts)
+    for cut, trail in zip(cuts, found, strict=True):
+        if cut["kept_document"] is None:
+            assert not trail and not told(cut, trail)
+            continue
+        text, kept = letters(cut["text"]), (trail[-1] if trail else cut)["kept_document"]
+        if not trail:
+            assert text in letters(left[kept])
+        elif "part of" not in told(cut, trail):  # the first sentence is followed to where it stands
+            assert letters(cut["text"].split(".")[0]) in letters(left[kept])
+
+
+def test_inspect_says_that_the_copy_was_cut(tmp_path: Path) -> None:
+    folder, cuts, _ = made(tmp_path, overlapping(3), "lines,exact-spans")
+    found = trails(folder, shards.Manifest.load(folder), cuts)
+    cut = next(cut for cut, trail in zip(cuts, found, strict=True) if trail)
+    console = Console(width=2000, record=True, file=(tmp_path / "shown").open("w"))
+    console.print(*inspect(folder, document=cut["document"]), sep="\n")
+    assert f"{cut['kept_document']} at byte {cut['kept_start']}, " in (text := console.export_text())
+    assert " was cut by exact-spans (span:repeated) and kept in " in text
+
+
+def test_a_page_dropped_later_is_followed(tmp_path: Path) -> None:
+    line = {"reason": "line:repeated", "start": 9, "stop": 14, "text": "Line.", "kept_start": 3, "method": "lines"}
+    rows = [
+        {**line, "document": "a", "kept_document": "b"},
+        {**line, "document": "b", "reason": "page:near-duplicate", "method": "documents", "kept_document": "c"},
+        {**line, "document": "c", "reason": "page:few-words", "kept_document": None, "kept_start": None},
+    ]
+    manifest = write_stage(tmp_path, "dedupe", {"repeats": (schemas.REPEATS, rows)})
+    (trail,) = trails(str(tmp_path), manifest, rows[:1])
+    assert told(rows[0], trail) == (
+        "kept in b at byte 3, which itself was dropped by documents (page:near-duplicate) and kept in c, "
+        "which itself was dropped by lines (page:few-words)"
+    )
+
+
+def test_rows_that_lead_back_end_somewhere(tmp_path: Path) -> None:
+    line = {"reason": "line:repeated", "start": 0, "stop": 5, "text": "Line.", "kept_start": 0, "method": "lines"}
+    page = {**line, "reason": "page:near-duplicate", "method": "documents"}
+    rows = [{"document": "a", "kept_document": "b", **line}, {**page, "document": "b", "kept_document": "a"}]
+    manifest = write_stage(tmp_path, "dedupe", {"repeats": (schemas.REPEATS, rows)})
+    (trail,) = trails(str(tmp_path), manifest, rows[:1])
+    assert told(rows[0], trail).endswith("and kept in a, which is this document: no copy of it need be left")
+    circle = [rows[0], {**rows[1], "reason": "line:repeated"}]
+    manifest = write_stage(tmp_path, "dedupe", {"repeats": (schemas.REPEATS, circle)})
+    assert len(trails(str(tmp_path), manifest, circle[:1])[0]) == 2
+
+
+def test_a_copy_in_an_index_is_not_looked_for(tmp_path: Path) -> None:
+    row = {"document": "a", "kept_document": "a", "reason": "page:in-index", "start": 0, "stop": 5, "text": "Line.",
+           "method": "documents"}  # fmt: skip
+    manifest = write_stage(tmp_path, "dedupe", {"repeats": (schemas.REPEATS, [row])})
+    row["kept_start"] = None
+    assert trails(str(tmp_path), manifest, [row]) == [[]]
+    assert told(row, []) == "kept in a of an index"
