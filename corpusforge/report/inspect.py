@@ -50,14 +50,22 @@ def _folder(path: str, count: int, skip: int) -> list[RenderableType]:
     if any(shards.exists(shards.join(path, name)) for name in FOLDERS.values()):
         return folders.show_run(gather(path))
     names = [name for suffix in SHARDS for name in shards.list_names(path, suffix)]
-    first = next(iter(shards.read_shard(shards.join(path, names[0]))), None) if names else None
-    if first is not None and clusters.is_clusters(first.schema):
-        return clusters.show_clusters(path, names, count, skip)
-    if names:
-        listing = Text(f"{len(names)} shards, {names[0]} to {names[-1]}")
-        return [listing, *_shard(shards.join(path, names[0]), count, skip)]
-    mend = "name a run, a stage's folder, a .parquet or .arrow shard, a vocabulary, a checkpoint or a recipe"
-    raise errors.InputMissing(path, "nothing here that can be shown", mend)
+    if not names:
+        mend = "name a run, a stage's folder, a .parquet or .arrow shard, a vocabulary, a checkpoint or a recipe"
+        raise errors.InputMissing(path, "nothing here that can be shown", mend)
+    for name in names:  # a unit that lost nothing leaves a shard without rows: the first that has some is shown
+        batch = next((b for b in shards.read_shard(shards.join(path, name)) if b.num_rows), None)
+        if batch is not None and clusters.is_clusters(batch.schema):
+            return clusters.show_clusters(path, names, count, skip)
+        if batch is not None:
+            return [_listing(names, name), *_shard(shards.join(path, name), count, skip)]
+    return [Text(f"{path}: no rows in {len(names)} {'shards' if len(names) > 1 else 'shard'}")]
+
+
+def _listing(names: list[str], shown: str) -> Text:
+    """How many shards there are, and which is shown."""
+    passed = f"; those before {shown} have no rows" if shown != names[0] else ""
+    return Text(f"{len(names)} shards, {names[0]} to {names[-1]}{passed}")
 
 
 def _shard(path: str, count: int, skip: int) -> list[RenderableType]:
@@ -67,6 +75,8 @@ def _shard(path: str, count: int, skip: int) -> list[RenderableType]:
     total = sum(batch.num_rows for batch in batches)
     if not batches or not total:
         return [Text(f"{path}: no rows")]
+    if skip >= total:
+        return [Text(f"{path}: no rows behind the first {total:,}")]
     table = pa.Table.from_batches(batches).slice(skip, count)
     names = set(table.schema.names)
     title = Text(f"{path}: rows {skip} to {skip + table.num_rows - 1} of {total:,}", style="bold")

@@ -40,5 +40,10 @@ def test_the_largest_come_first(tmp_path: Path) -> None:
     assert "no clusters" in shown(path, skip=2)
 
 
+def test_an_empty_first_shard_hides_nothing(tmp_path: Path) -> None:
+    path = write(tmp_path, [[], [("a", "a", 2, 1.0), ("a", "a1", 2, 0.9)]])
+    assert shown(path).splitlines()[0].startswith("1 clusters of 2 documents; 1 to 1")
+
+
 def test_ids_do_not_steer_the_terminal(tmp_path: Path) -> None:
     assert "\x1b" not in shown(write(tmp_path, [[(HOSTILE, HOSTILE, 2, 1.0), (HOSTILE, "x", 2, 0.9)]]))

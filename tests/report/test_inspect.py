@@ -50,6 +50,19 @@ def test_rows_and_skip(run_dir: Path) -> None:
     assert "rows 1 to 1 of 3" in text
 
 
+def test_a_table_whose_first_shards_are_empty_shows_the_first_rows(run_dir: Path) -> None:
+    folder = run_dir / "dedupe"
+    (folder / "repeats/part-00000-00000.parquet").rename(folder / "repeats/part-00002-00000.parquet")
+    for number in range(2):
+        shards.ShardWriter(str(folder), f"repeats/part-{number:05d}-00000.parquet", schemas.REPEATS, "parquet").finish()
+    text = shown(folder / "repeats")
+    assert "3 shards" in text and "those before part-00002-00000.parquet have no rows" in text
+    assert "The first line" in text and "rows 0 to 0 of 1" in text
+    assert "no rows behind the first 1" in shown(folder / "repeats", skip=1)
+    (folder / "repeats/part-00002-00000.parquet").unlink()
+    assert "no rows in 2 shards" in shown(folder / "repeats")
+
+
 def test_a_kept_page_shows_each_line_with_its_reason(run_dir: Path) -> None:
     text = shown(run_dir / "clean", document="0" * 32)
     lines = [line.split(maxsplit=2) for line in text.splitlines() if line[:1].strip().isdigit()]
