@@ -64,10 +64,10 @@ def write_corpus(folder: Path, texts: list[str]) -> None:
     from corpusforge import shards, text
     from corpusforge.schemas import DOCUMENTS
     from corpusforge.tokens.counts import count_words, pack_counts, select_counts
-    from corpusforge.tokens.learn import learn_wordpiece
+    from corpusforge.tokens.learn_wordpiece import learn_wordpiece
 
     column = pa.array(texts)
-    counted = pack_counts(count_words(column.slice(0, len(texts) // 10 + 1), True), 1)
+    counted = pack_counts(count_words(column.slice(0, len(texts) // 10 + 1)), 1)
     counts, _ = select_counts([block for _, block in counted], min_count=2, max_words=4_000_000)
     for name, data in learn_wordpiece(counts, 30_528, allow_any_size=True).save_files().items():
         shards.write_bytes(str(folder / "vocab" / name), data)

@@ -34,8 +34,9 @@ from tokenizers import pre_tokenizers
 from corpusforge import text
 from corpusforge.tokens.counts import count_words, pack_counts, select_counts
 from corpusforge.tokens.encode import Encoder
-from corpusforge.tokens.learn import learn_wordpiece
+from corpusforge.tokens.learn_wordpiece import learn_wordpiece
 from corpusforge.tokens.vocab import Vocab
+from corpusforge.tokens.words import Normalization
 
 
 def read_texts(paths: list[str], limit: int) -> list[str]:
@@ -76,7 +77,7 @@ def assert_same(vocab: Vocab, documents: pa.RecordBatch, sentences: list[str]) -
 
 def count_by_library(vocab: Vocab, texts: list[str]) -> Counter[str]:
     """What `count_words` does, document by document."""
-    normalizer, cut = vocab.normalization.normalizer(), pre_tokenizers.BertPreTokenizer()
+    normalizer, cut = vocab.cutting.normalizer(), pre_tokenizers.BertPreTokenizer()
     found: Counter[str] = Counter()
     for document in texts:
         found.update(word for word, _ in cut.pre_tokenize_str(normalizer.normalize_str(document)))
@@ -85,7 +86,7 @@ def count_by_library(vocab: Vocab, texts: list[str]) -> Counter[str]:
 
 def assert_same_counts(vocab: Vocab, column: pa.StringArray) -> None:
     """Every count of ours equals the library's."""
-    words, counts = count_words(column, vocab.lowercase).to_pydict().values()
+    words, counts = count_words(column, vocab.cutting).to_pydict().values()
     if dict(zip(words, counts, strict=True)) != count_by_library(vocab, column.to_pylist()):
         sys.exit("counts differ: the figures would mean nothing")
 
@@ -109,7 +110,7 @@ def main() -> None:
 
 def learn_from(texts: list[str], size: int, *, lowercase: bool) -> Vocab:
     """A vocabulary of these texts."""
-    blocks = pack_counts(count_words(pa.array(texts), lowercase), 1)
+    blocks = pack_counts(count_words(pa.array(texts), Normalization(lowercase)), 1)
     counts, _ = select_counts([block for _, block in blocks], min_count=2, max_words=4_000_000)
     return learn_wordpiece(counts, size, lowercase=lowercase, alphabet=4000)
 
@@ -131,7 +132,7 @@ def measure(texts: list[str], vocab: Vocab, rounds: int) -> None:
         "encode, cold": lambda: Encoder(vocab).encode(documents),
         "encode, warm": lambda: warm.encode(documents),
         "count, library": lambda: count_by_library(vocab, texts),
-        "count, ours": lambda: count_words(column, vocab.lowercase),
+        "count, ours": lambda: count_words(column, vocab.cutting),
     }
     seconds = dict(zip(works, median_seconds(rounds, *works.values()), strict=True))
     print(f"{megabytes:.1f} MB, {len(sentences):,} sentences, {tokens:,} tokens, ids identical, {rounds} rounds")

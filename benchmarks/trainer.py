@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from corpusforge import schemas, seeds, shards
-from corpusforge.tokens.vocab import arrange
+from corpusforge.tokens.wordpiece import arrange
 from corpusforge.tokens.words import Normalization
 
 SIDES = ("corpusforge", "transformers")

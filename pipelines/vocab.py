@@ -16,7 +16,8 @@ from corpusforge import errors, shards
 from corpusforge.beam import CountWords, Engine, ReadShards, WriteManifest, WriteShards
 from corpusforge.beam.vocab import read_blocks
 from corpusforge.tokens.counts import select_counts
-from corpusforge.tokens.learn import learn_wordpiece
+from corpusforge.tokens.learn_wordpiece import learn_wordpiece
+from corpusforge.tokens.words import Normalization
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -35,7 +36,7 @@ def main(arguments: list[str] | None = None) -> None:
     counted = shards.join(own.output, "counted")
 
     def build(pipeline: Any) -> None:
-        words = pipeline | ReadShards(own.input, "documents") | CountWords(lowercase=not own.cased)
+        words = pipeline | ReadShards(own.input, "documents") | CountWords(Normalization(not own.cased))
         _ = words | WriteShards(counted, "words", kind="arrow") | WriteManifest(counted, "count-words", ("words",))
 
     Engine(runner=own.runner, options=tuple(beam_options)).run(build)

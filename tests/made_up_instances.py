@@ -12,7 +12,7 @@ import pyarrow as pa
 from corpusforge import schemas, seeds, shards
 from corpusforge.instances.masking import Masker, MaskSettings
 from corpusforge.instances.masking import Specials as MaskSpecials
-from corpusforge.tokens.vocab import arrange
+from corpusforge.tokens.wordpiece import arrange
 from corpusforge.tokens.words import Normalization
 
 VOCABULARY = 192

@@ -17,7 +17,9 @@ from corpusforge import shards
 from corpusforge.beam.engine import Engine, listed, run_map
 from corpusforge.beam.sdk import as_itself, beam
 from corpusforge.progress import Progress
+from corpusforge.tokens.columns import Cutting
 from corpusforge.tokens.counts import count_words, merge_counts, pack_counts, read_counts
+from corpusforge.tokens.words import UNCASED
 from corpusforge.units import ShardUnit
 from corpusforge.work.vocab import CountWork, partition_blocks
 
@@ -27,11 +29,11 @@ PARTITIONS = 64
 SCRATCH = "scratch"
 
 
-def run(engine: Engine, lowercase: bool, units: Sequence[ShardUnit], output: str, progress: Progress) -> list[str]:
+def run(engine: Engine, cutting: Cutting, units: Sequence[ShardUnit], output: str, progress: Progress) -> list[str]:
     """Count the words of all units; returns the paths of the merged blocks, Arrow streams of COUNTS, by partition."""
     scratch = shards.join(output, SCRATCH)
     sizes = [unit.bytes for unit in units]
-    run_map(engine, CountWork(scratch, lowercase), units, sizes, label="count", folder=scratch, progress=progress)
+    run_map(engine, CountWork(scratch, cutting), units, sizes, label="count", folder=scratch, progress=progress)
     entries = shards.load_entries(scratch, len(units))
     paths = [shards.join(scratch, entry.tables["counts"].name) for entry in entries]
     words = shards.join(output, "words")
@@ -86,17 +88,17 @@ class CountWords(beam.PTransform):  # type: ignore[misc, name-defined]
 
     What travels are the packed counts of a batch, never words one by one.
 
-        counts = documents | CountWords(lowercase=True)
+        counts = documents | CountWords(Normalization(lowercase=True))
     """
 
-    def __init__(self, lowercase: bool = True) -> None:
+    def __init__(self, cutting: Cutting = UNCASED) -> None:
         super().__init__()
-        self.lowercase = lowercase
+        self.cutting = cutting
 
     def expand(self, documents: Any) -> Any:
         return (
             documents
-            | "Count" >> beam.ParDo(_CountBatch(self.lowercase))
+            | "Count" >> beam.ParDo(_CountBatch(self.cutting))
             | "Merge" >> beam.CombinePerKey(merge_blocks)
             | "Unpack" >> beam.ParDo(_Unpack()).with_output_types(pa.RecordBatch)
         )
@@ -105,11 +107,11 @@ class CountWords(beam.PTransform):  # type: ignore[misc, name-defined]
 class _CountBatch(beam.DoFn):  # type: ignore[misc, name-defined]
     """A batch -> (partition, packed counts)."""
 
-    def __init__(self, lowercase: bool) -> None:
-        self.lowercase = lowercase
+    def __init__(self, cutting: Cutting) -> None:
+        self.cutting = cutting
 
     def process(self, documents: pa.RecordBatch) -> Iterator[tuple[int, bytes]]:
-        yield from pack_counts(count_words(documents.column("text"), self.lowercase), PARTITIONS)
+        yield from pack_counts(count_words(documents.column("text"), self.cutting), PARTITIONS)
 
 
 class _Unpack(beam.DoFn):  # type: ignore[misc, name-defined]

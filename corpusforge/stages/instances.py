@@ -47,21 +47,14 @@ def train_vocab(made: Recipe, upstream: str, output: str, execution: Execution) 
 def _learn(made: Recipe, units: list[Any], output: str, execution: Execution) -> tuple[Any, dict[str, Any]]:
     from corpusforge.beam import vocab as beam_vocab
     from corpusforge.tokens.counts import select_counts
-    from corpusforge.tokens.learn import learn
+    from corpusforge.tokens.families import cutting_of, learn
 
     settings = made.vocab
-    paths = beam_vocab.run(engine_of(execution), settings.lowercase, units, output, execution.progress)
+    paths = beam_vocab.run(engine_of(execution), cutting_of(settings), units, output, execution.progress)
     blocks = beam_vocab.read_blocks(paths)
     counts, counted = select_counts(blocks, min_count=settings.min_count, max_words=settings.max_words)
     execution.progress.start("learn", 0, "words")
-    learned = learn(
-        counts,
-        settings.size,
-        unused=settings.unused,
-        lowercase=settings.lowercase,
-        alphabet=settings.alphabet,
-        allow_any_size=settings.allow_any_size,
-    )
+    learned = learn(settings, counts)
     execution.progress.finish()
     return learned.vocab, {**counted, **learned.statistics}
 

@@ -16,7 +16,8 @@ import pyarrow.ipc
 import xxhash
 
 from corpusforge.text import text_bytes
-from corpusforge.tokens.words import Normalization, splitter_for
+from corpusforge.tokens.columns import Cutting
+from corpusforge.tokens.words import UNCASED
 
 COUNTS = pa.schema(
     [
@@ -29,15 +30,15 @@ _MERGE_ROWS = 1 << 20
 """Counted rows that pile up before they are merged: bounds memory at distinct words plus this many."""
 
 
-def count_words(text: pa.StringArray, lowercase: bool = True) -> pa.Table:
-    """Occurrences of every word of a text column, as the library's BERT pre-tokenisation cuts it: COUNTS, sorted.
+def count_words(text: pa.StringArray, cutting: Cutting = UNCASED) -> pa.Table:
+    """Occurrences of every word of a text column, as ``cutting`` cuts it (BERT's way, uncased): COUNTS, sorted.
 
     >>> count_words(pa.array(["a b a", "B!"])).to_pydict()
     {'word': ['!', 'a', 'b'], 'count': [1, 2, 2]}
     """
     data, rows = text_bytes(text)
     merged, waiting, size = COUNTS.empty_table(), [], 0
-    for words in splitter_for(Normalization(lowercase)).chunks(data, rows):
+    for words in cutting.splitter().chunks(data, rows):
         values, counts = words.values.value_counts().flatten()
         waiting.append(pa.table([values, counts.cast(pa.uint64())], COUNTS))
         size += len(values)

@@ -20,8 +20,8 @@ import pyarrow as pa
 from corpusforge import text
 from corpusforge.schemas import token_type, tokens_schema
 from corpusforge.text import I64
+from corpusforge.tokens.columns import Words, ragged_positions
 from corpusforge.tokens.vocab import Vocab
-from corpusforge.tokens.words import Words, ragged_positions, splitter_for
 
 CACHE_BYTES = 128 << 20
 """Memory for words met before; when full it is emptied and fills again. Ids do not depend on it."""
@@ -45,7 +45,7 @@ class Encoder:
 
     def __init__(self, vocab: Vocab, cache_bytes: int = CACHE_BYTES) -> None:
         self.vocab, self._cache_bytes = vocab, cache_bytes
-        self._splitter = splitter_for(vocab.normalization)
+        self._splitter = vocab.cutting.splitter()
         self._library: Any = None
         self._dtype = np.uint16 if token_type(vocab.size) == pa.uint16() else np.uint32
         self._forget()
@@ -139,9 +139,7 @@ class Encoder:
 
     def _learn(self, words: list[str]) -> None:
         if self._library is None:
-            from tokenizers import Tokenizer
-
-            self._library = Tokenizer(self.vocab.library_model())
+            self._library = self.vocab.family.word_tokenizer(self.vocab)
         encoding = self._library.encode(words, is_pretokenized=True, add_special_tokens=False)
         lengths = np.bincount(np.array(encoding.word_ids, np.int64), minlength=len(words))
         firsts = len(self._ids) + np.cumsum(lengths) - lengths

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from corpusforge.text import text_bytes
 from corpusforge.tokens.encode import Encoder
 from corpusforge.tokens.vocab import Vocab
-from corpusforge.tokens.words import splitter_for
 
 
 def describe(vocab: Vocab, sample: pa.StringArray, top: int = 20) -> dict[str, Any]:
@@ -30,7 +29,7 @@ def describe(vocab: Vocab, sample: pa.StringArray, top: int = 20) -> dict[str, A
     words = tokens = unknown = 0
     characters: list[pa.Table] = []
     encoder = Encoder(vocab)
-    for part in splitter_for(vocab.normalization).chunks(data, rows):
+    for part in vocab.cutting.splitter().chunks(data, rows):
         ids = encoder.encode_words(part.values)[0]
         seen[ids] = True
         words, tokens = words + len(part.values), tokens + len(ids)

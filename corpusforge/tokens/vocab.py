@@ -1,10 +1,9 @@
-"""A vocabulary: which token has which id, and how text is normalised before it is cut into tokens.
+"""A vocabulary: which token has which id, and the family that says how text becomes ids.
 
 In: learned pieces, or a tokenizer folder of `transformers`. Out: a frozen `Vocab`, and the files of a folder that
 `AutoTokenizer` of transformers 4 and 5 loads, with the post-processor that adds [CLS] and [SEP]. The decision: the
 padding to a multiple of 64 lies inside the vocabulary as [unusedN] slots (ModernBERT's way), so that
-``len(tokenizer) == config.vocab_size``. Ids of the specials are BERT's own where there are slots enough
-(google-research/bert, vocab.txt of uncased_L-12_H-768_A-12: [PAD] 0, [UNK] 100, [CLS] 101, [SEP] 102, [MASK] 103).
+``len(tokenizer) == config.vocab_size``.
 """
 
 from __future__ import annotations
@@ -12,33 +11,27 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-import unicodedata
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import xxhash
 
 from corpusforge import errors
-from corpusforge.tokens.words import Normalization
+from corpusforge.tokens.columns import Cutting
 
 MULTIPLE = 64
 """Sizes that keep the output matrix fast on tensor cores (NVIDIA, deep learning performance guide, 2020)."""
 
-BERT_UNUSED = 99
-"""[unusedN] slots between [PAD] 0 and [UNK] 100 in BERT's own vocabularies."""
-
-MAX_WORD_CHARACTERS = 100
-"""Longer words are [UNK] (huggingface/tokenizers, models/wordpiece; google-research/bert said 200)."""
+ROLES = ("pad", "unk", "cls", "sep", "mask")
 
 _UNUSED = re.compile(r"\[unused(\d+)\]")
-_NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-_KEYS = ("pad", "unk", "cls", "sep", "mask")
 
 
 @dataclasses.dataclass(frozen=True)
 class Specials:
-    """Ids of the special tokens, by role."""
+    """Ids of the special tokens, by role. Where a family has one token for two roles, both hold its id."""
 
     pad: int
     unk: int
@@ -47,29 +40,52 @@ class Specials:
     mask: int
 
 
+class Family(Protocol):
+    """How one kind of vocabulary turns text into ids: a frozen, picklable value. One module each."""
+
+    @property
+    def name(self) -> str:
+        """As in the recipe: "wordpiece", ..."""
+
+    @property
+    def cutting(self) -> Cutting:
+        """How text is normalised and cut into words."""
+
+    def check(self, vocab: Vocab) -> None:
+        """Raises `errors.ManifestInvalid` where plain text could produce a special or unused token."""
+
+    def word_tokenizer(self, vocab: Vocab) -> Any:
+        """A `tokenizers.Tokenizer` for words as `cutting` gives them; never gives a special id but unk."""
+
+    def library_tokenizer(self, vocab: Vocab, *, added: bool = True) -> Any:
+        """The whole `tokenizers.Tokenizer`. ``added`` False: special tokens in text mean nothing, none are added."""
+
+    def native_files(self, vocab: Vocab) -> dict[str, bytes]:
+        """The family's own files by name (vocab.txt, ...)."""
+
+    def configuration(self, vocab: Vocab) -> dict[str, Any]:
+        """Entries of tokenizer_config.json: the class that loads the folder, and what it is told."""
+
+    def starts_word(self, vocab: Vocab) -> npt.NDArray[np.bool_]:
+        """For each id whether a word begins with it, ``[size]``; specials do."""
+
+    def about(self) -> dict[str, Any]:
+        """What a person may want to know, by name."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Vocab:
-    """Tokens by id. ``unused``: ids that no text produces and training never draws: [unusedN] slots, extra specials.
-
-    ``model``: the family; ``"wordpiece"`` is built now (pieces inside a word begin with ``##``).
-    """
+    """Tokens by id. ``unused``: ids that no text produces and training never draws: [unusedN] slots, extra specials."""
 
     tokens: tuple[str, ...]
     specials: Specials
     unused: tuple[int, ...]
-    normalization: Normalization
-    model: str = "wordpiece"
-    max_word_characters: int = MAX_WORD_CHARACTERS
+    family: Family
 
     def __post_init__(self) -> None:
         if len(set(self.tokens)) != len(self.tokens):
             raise errors.ManifestInvalid("vocabulary", "a token stands in it twice", "learn or adopt it again")
-        reserved = [*dataclasses.astuple(self.specials), *self.unused]
-        # Text is split at every punctuation, so a longer token with one in it can never come out of text.
-        open_ = [t for t in (self.tokens[i] for i in reserved) if len(t) < 2 or not any(map(is_punctuation, t))]
-        if open_:
-            mend = "use a tokenizer whose special tokens contain punctuation, like [MASK]"
-            raise errors.ManifestInvalid("vocabulary", f"plain text could produce the special token {open_[0]!r}", mend)
+        self.family.check(self)
 
     @property
     def size(self) -> int:
@@ -77,72 +93,45 @@ class Vocab:
         return len(self.tokens)
 
     @property
-    def lowercase(self) -> bool:
-        """Whether text is lower-cased (uncased)."""
-        return self.normalization.lowercase
+    def cutting(self) -> Cutting:
+        """How text is normalised and cut into words."""
+        return self.family.cutting
+
+    @property
+    def reserved(self) -> tuple[int, ...]:
+        """Ids that no text produces, [UNK] apart: specials and unused slots, ascending."""
+        return tuple(sorted({*dataclasses.astuple(self.specials), *self.unused}))
 
     @property
     def digest(self) -> str:
         """xxh3-128 of everything that decides ids, 32 hex digits; independent of library versions."""
-        return xxhash.xxh3_128_hexdigest(json.dumps(dataclasses.asdict(self), sort_keys=True).encode())
+        whole = {**dataclasses.asdict(self), "model": self.family.name}
+        return xxhash.xxh3_128_hexdigest(json.dumps(whole, sort_keys=True).encode())
 
     def save_files(self) -> dict[str, bytes]:
-        """The folder's files by name: tokenizer.json, tokenizer_config.json, special_tokens_map.json, vocab.txt."""
+        """The folder's files by name: tokenizer.json, tokenizer_config.json, special_tokens_map.json, native ones."""
         names = {f"{key}_token": self.tokens[id_] for key, id_ in dataclasses.asdict(self.specials).items()}
-        config = {
-            # Read by transformers 4 (as its Fast class) and 5 alike; without it 5 falls back to a generic class.
-            "tokenizer_class": "BertTokenizer",
-            "do_lower_case": self.normalization.lowercase,
-            "strip_accents": self.normalization.strip_accents,
-            "tokenize_chinese_chars": self.normalization.isolate_chinese,
-            "clean_up_tokenization_spaces": True,
-            "model_max_length": 512,
-            **names,
-        }
+        config = {**self.family.configuration(self), "model_max_length": 512, **names}
         return {
             "tokenizer.json": (self.library_tokenizer().to_str(pretty=True) + "\n").encode(),
             "tokenizer_config.json": _json(config),
             "special_tokens_map.json": _json(names),
-            "vocab.txt": "".join(f"{token}\n" for token in self.tokens).encode(),
+            **self.family.native_files(self),
         }
-
-    def library_model(self) -> Any:
-        """The `tokenizers` model alone: what turns one word into ids."""
-        from tokenizers import models
-
-        return models.WordPiece(
-            {token: i for i, token in enumerate(self.tokens)},
-            unk_token=self.tokens[self.specials.unk],
-            max_input_chars_per_word=self.max_word_characters,
-            continuing_subword_prefix="##",
-        )
 
     def library_tokenizer(self, *, added: bool = True) -> Any:
         """The same vocabulary as a `tokenizers.Tokenizer`. ``added`` False: special tokens in text mean nothing."""
-        from tokenizers import AddedToken, Tokenizer, decoders, pre_tokenizers, processors
-
-        tokenizer = Tokenizer(self.library_model())
-        tokenizer.normalizer = self.normalization.normalizer()
-        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-        tokenizer.decoder = decoders.WordPiece(prefix="##")
-        if added:
-            special = [self.tokens[i] for i in sorted(dataclasses.astuple(self.specials))]
-            tokenizer.add_special_tokens([AddedToken(token, normalized=False) for token in special])
-            cls, sep = self.tokens[self.specials.cls], self.tokens[self.specials.sep]
-            tokenizer.post_processor = processors.TemplateProcessing(
-                single=f"{cls}:0 $A:0 {sep}:0",
-                pair=f"{cls}:0 $A:0 {sep}:0 $B:1 {sep}:1",
-                special_tokens=[(cls, self.specials.cls), (sep, self.specials.sep)],
-            )
-        return tokenizer
+        return self.family.library_tokenizer(self, added=added)
 
     @classmethod
     def load(cls, folder: str) -> Vocab:
-        """Read a vocabulary folder: one written here, or a BERT-like tokenizer of `transformers`.
+        """Read a vocabulary folder: one written here, or a tokenizer of `transformers` of a family that is built.
 
-        Raises `errors.ManifestInvalid` where it is missing, damaged, or of a family that is not built.
+        Raises `errors.ManifestInvalid` where it is missing, damaged, or of another family.
         """
-        return _load(str(folder).rstrip("/"))
+        from corpusforge.tokens.folder import load  # knows all families, which know Vocab
+
+        return load(str(folder).rstrip("/"))
 
     @classmethod
     def adopt(cls, folder: str) -> Vocab:
@@ -168,121 +157,19 @@ def check_size(size: int, *, allow_any_size: bool = False) -> None:
         raise errors.RecipeInvalid("vocab.size", what, f"{nearest}, or set vocab.allow_any_size")
 
 
-def arrange(pieces: Sequence[str], size: int, unused: int, normalization: Normalization) -> Vocab:
-    """Lay learned pieces out with specials and ``unused`` slots; what is missing to ``size`` becomes unused slots too.
+def with_roles(tokens: Sequence[str], family: Family, names: Mapping[str, str], extra: Sequence[str] = ()) -> Vocab:
+    """A vocabulary whose special tokens are found by ``names`` (role to token); ``extra``: further special tokens.
 
-    With at least 99 slots the specials have BERT's ids: [PAD] 0, [unused0] to [unused98], [UNK] 100, [CLS] 101,
-    [SEP] 102, [MASK] 103, more slots, pieces. With fewer: [PAD] 0, [UNK] 1, [CLS] 2, [SEP] 3, [MASK] 4, slots, pieces.
-
-    >>> arrange(["a", "##b"], 8, 1, Normalization()).tokens
-    ('[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]', '[unused0]', 'a', '##b')
+    Raises `errors.ManifestInvalid` where one of them is not there.
     """
-    slots = [f"[unused{k}]" for k in range(unused)]
-    ahead = BERT_UNUSED if unused >= BERT_UNUSED else 0
-    tokens = [_NAMES[0], *slots[:ahead], *_NAMES[1:], *slots[ahead:], *pieces]
-    return _with_roles(tokens, normalization, dict(zip(_KEYS, _NAMES, strict=True)), ()).padded(size)
-
-
-def is_punctuation(character: str) -> bool:
-    """BERT's punctuation: every ASCII character that is neither letter, digit nor space, and Unicode's P classes."""
-    ascii_sign = character.isascii() and character.isprintable() and not character.isalnum() and character != " "
-    return ascii_sign or unicodedata.category(character).startswith("P")
-
-
-def _with_roles(
-    tokens: Sequence[str], normalization: Normalization, names: dict[str, str], extra: Sequence[str], **more: Any
-) -> Vocab:
     ids = {token: i for i, token in enumerate(tokens)}
     missing = [name for name in names.values() if name not in ids]
     if missing:
         raise errors.ManifestInvalid("vocabulary", f"no special token {missing[0]}", "use a BERT-like tokenizer")
-    specials = Specials(**{key: ids[names[key]] for key in _KEYS})
+    specials = Specials(**{key: ids[names[key]] for key in ROLES})
     taken = set(dataclasses.astuple(specials))
     unused = [i for t, i in ids.items() if i not in taken and (_UNUSED.fullmatch(t) or t in extra)]
-    return Vocab(tuple(tokens), specials, tuple(sorted(unused)), normalization, **more)
-
-
-def _load(folder: str) -> Vocab:
-    where = f"{folder}/tokenizer.json"
-    config = _read_json(f"{folder}/tokenizer_config.json") or {}
-    names = dict(zip(_KEYS, _NAMES, strict=True))
-    for source in (config, _read_json(f"{folder}/special_tokens_map.json") or {}):
-        for key in _KEYS:
-            value = source.get(f"{key}_token")
-            value = value.get("content") if isinstance(value, dict) else value
-            names[key] = value or names[key]
-    raw = _read_json(where)
-    if raw is None:
-        return _from_lines(folder, config, names)
-    try:
-        return _from_json(where, raw, names)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise errors.ManifestInvalid(where, f"unreadable tokenizer ({error!r})", _MEND) from None
-
-
-_MEND = "use the folder of a WordPiece tokenizer, saved by save_pretrained or train-vocab"
-
-
-def _from_json(where: str, raw: dict[str, Any], names: dict[str, str]) -> Vocab:
-    model, normalizer, splitter = raw["model"], raw["normalizer"] or {}, raw["pre_tokenizer"] or {}
-    kinds = (model.get("type", "WordPiece"), normalizer.get("type"), splitter.get("type"))
-    if kinds != ("WordPiece", "BertNormalizer", "BertPreTokenizer") or model["continuing_subword_prefix"] != "##":
-        what = "its family is not built yet: model {}, normalizer {}, pre-tokenizer {}".format(*kinds)
-        raise errors.ManifestInvalid(where, what, "WordPiece vocabularies of BERT's kind can be used")
-    tokens = sorted(model["vocab"], key=model["vocab"].__getitem__)
-    for added in sorted(raw.get("added_tokens") or [], key=lambda entry: entry["id"]):
-        if added["content"] not in model["vocab"]:
-            if not added["special"]:
-                what = f"the added token {added['content']!r} is an ordinary word matched before all others"
-                raise errors.ManifestInvalid(where, what, "remove it from added_tokens")
-            tokens.append(added["content"])
-    extra = [added["content"] for added in raw.get("added_tokens") or [] if added["special"]]
-    ids = {**model["vocab"], **{added["content"]: added["id"] for added in raw.get("added_tokens") or []}}
-    if [ids[token] for token in tokens] != list(range(len(tokens))):
-        raise errors.ManifestInvalid(where, "ids have holes or repeat", "number the tokens from 0 without holes")
-    normalization = Normalization(
-        normalizer["lowercase"],
-        normalizer["strip_accents"],
-        normalizer["handle_chinese_chars"],
-        normalizer["clean_text"],
-    )
-    longest = model["max_input_chars_per_word"]
-    return _with_roles(tokens, normalization, names, extra, max_word_characters=longest)
-
-
-def _from_lines(folder: str, config: dict[str, Any], names: dict[str, str]) -> Vocab:
-    """A folder with vocab.txt alone, as google-research/bert publishes them; uncased unless its settings say not."""
-    data = _read_bytes(f"{folder}/vocab.txt")
-    if data is None:
-        raise errors.ManifestInvalid(folder, "no tokenizer.json and no vocab.txt", _MEND)
-    tokens = data.decode(errors="replace").removesuffix("\n").split("\n")
-    normalization = Normalization(
-        config.get("do_lower_case", True),
-        config.get("strip_accents"),
-        config.get("tokenize_chinese_chars", True),
-    )
-    return _with_roles([token.rstrip("\r") for token in tokens], normalization, names, ())
-
-
-def _read_bytes(path: str) -> bytes | None:
-    """A file of a local folder or a URL; None where there is none."""
-    try:
-        if "://" not in path:
-            return Path(path).read_bytes()
-        import fsspec  # only URLs need it, and it takes 50 ms to import
-
-        with fsspec.open(path, "rb") as file:
-            return file.read()  # type: ignore[no-any-return]
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-
-
-def _read_json(path: str) -> Any:
-    data = _read_bytes(path)
-    try:
-        return None if data is None else json.loads(data)
-    except ValueError as error:
-        raise errors.ManifestInvalid(path, f"no valid JSON ({error})", _MEND) from None
+    return Vocab(tuple(tokens), specials, tuple(sorted(unused)), family)
 
 
 def _json(value: Any) -> bytes:

@@ -13,8 +13,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import unicodedata
-from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +20,7 @@ import pyarrow as pa
 from tokenizers import normalizers, pre_tokenizers
 
 from corpusforge.text import I64, U8
-
-CHUNK_BYTES = 1 << 20
-"""Text handled at once: large enough to make NumPy calls cheap, small enough that its arrays stay near the cache."""
+from corpusforge.tokens.columns import CHARACTER_BYTES, Splitter, Words, code_points, ragged_positions
 
 _SPACE, _WORD, _ALONE = 0, 1, 2  # classes of a byte after normalisation; _ALONE: a word by itself
 _KEEP, _LEAD, _TAIL = 0, 1, 2  # classes of a byte before: kept or mapped as it is, replaced, behind a lead byte
@@ -49,13 +45,13 @@ class Normalization:
             lowercase=self.lowercase,
         )
 
+    def splitter(self) -> WordSplitter:
+        """The process's splitter with these settings; it keeps what it learned about characters."""
+        return splitter_for(self)
 
-class Words(NamedTuple):
-    """Row i owns ``values[offsets[i]:offsets[i + 1]]``; ``by_library``: rows that went to the library whole."""
 
-    values: pa.StringArray
-    offsets: I64
-    by_library: int
+UNCASED = Normalization()
+"""As bert-base-uncased cuts text."""
 
 
 @functools.cache
@@ -64,7 +60,7 @@ def splitter_for(normalization: Normalization) -> WordSplitter:
     return WordSplitter(normalization)
 
 
-class WordSplitter:
+class WordSplitter(Splitter):
     """Cuts rows of text into normalised words.
 
     >>> splitter = WordSplitter(Normalization(lowercase=True))
@@ -88,69 +84,24 @@ class WordSplitter:
         """What the library makes of one text, whole."""
         return [word for word, _ in self._pre_tokenizer.pre_tokenize_str(self._normalizer.normalize_str(text))]
 
-    def split(self, data: U8, rows: I64) -> Words:
-        """Words of all rows; row i is ``data[rows[i]:rows[i + 1]]``, whole characters, valid UTF-8."""
-        parts = list(self.chunks(data, rows))
-        values = pa.concat_arrays([part.values for part in parts]) if parts else pa.array([], pa.string())
-        offsets = np.empty(len(rows), np.int64)
-        row = base = 0
-        for part in parts:
-            begun = len(part.offsets) - 2  # rows that begin in this part; its first piece goes on from the one before
-            offsets[row : row + begun] = base + part.offsets[1:-1]
-            row, base = row + begun, base + len(part.values)
-        offsets[row:] = base
-        return Words(values, offsets, sum(part.by_library for part in parts))
-
-    def chunks(self, data: U8, rows: I64, size: int = CHUNK_BYTES) -> Iterator[Words]:
-        """The same in pieces of about ``size`` bytes, cut at ASCII white space or between rows.
-
-        The offsets of a piece are those of: the row it begins in, every row that begins in it, its end.
-        """
-        at, stop = int(rows[0]), int(rows[-1])
-        while at < stop:
-            until = min(_cut(data, at + size, stop, rows), stop)
-            low, high = np.searchsorted(rows, [at, until])
-            starts = np.concatenate([[0], rows[low : min(high, len(rows) - 1)] - at])
-            yield self._split(data[at:until], starts)
-            at = until
-
     def _split(self, data: U8, starts: I64) -> Words:
         raw = data.tobytes()
         classes = np.frombuffer(raw.translate(self._before), np.uint8)
         if not classes.any():
             return self._regroup(raw.translate(self._after), starts)
         leads = np.flatnonzero(classes == _LEAD)
-        points = _code_points(data, leads)
+        points = code_points(data, leads)
         numbers = self._numbers(points)
         odd = np.unique(np.searchsorted(starts, leads[numbers == _ODD], "right") - 1)
         if len(odd):
             return self._with_library(data, starts, odd)
         return self._regroup(*self._splice(raw, leads, numbers, starts))
 
-    def _with_library(self, data: U8, starts: I64, odd: I64) -> Words:
-        """Blank the odd rows, split the others, and put the library's words for the odd rows in their place."""
-        ends = np.append(starts[1:], len(data))
-        rest, found = data.copy(), {}
-        # A Python loop with a reason: canonical reordering needs the whole row, and such rows are very rare.
-        for row in odd.tolist():
-            begin, end = int(starts[row]), int(ends[row])
-            found[row] = self.words_of(data[begin:end].tobytes().decode())
-            rest[begin:end] = 0x20
-        words = self._split(rest, starts)
-        pieces, extra, at = [], np.zeros(len(words.offsets), np.int64), 0
-        for row, inserted in found.items():
-            until = int(words.offsets[row])
-            pieces += [words.values.slice(at, until - at), pa.array(inserted, pa.string())]
-            extra[row + 1] = len(inserted)
-            at = until
-        values = pa.concat_arrays([*pieces, words.values.slice(at)])
-        return Words(values, words.offsets + np.cumsum(extra), len(found))
-
     def _splice(self, raw: bytes, leads: I64, numbers: npt.NDArray[np.int32], starts: I64) -> tuple[bytes, I64]:
         """Put replacements where their characters stood; also where each row begins now."""
         lengths = self._lengths[numbers]
         firsts = np.concatenate([[0], np.cumsum(self._lengths)])[numbers]
-        widths = _WIDTHS[np.frombuffer(raw, np.uint8)[leads]]
+        widths = CHARACTER_BYTES[np.frombuffer(raw, np.uint8)[leads]]
         shift = np.concatenate([[0], np.cumsum(lengths - widths)])  # growth of the text before each of them
         inserted = ragged_positions(leads + shift[:-1], lengths)
         text = np.empty(len(raw) + int(shift[-1]), np.uint8)
@@ -216,42 +167,3 @@ class WordSplitter:
                 classes[after[byte]] = _SPACE if answer == " " else _ALONE if answer[0] == " " else _WORD
         self._before, self._after, self._classes = bytes(before), bytes(after), bytes(classes)
         self._replaced = bytes(b for b in range(256) if before[b] != _KEEP)
-
-
-def ragged_positions(firsts: I64, lengths: I64) -> I64:
-    """The positions ``first, first + 1, ...`` of many runs, one run after another.
-
-    >>> ragged_positions(np.array([10, 3]), np.array([2, 3])).tolist()
-    [10, 11, 3, 4, 5]
-    """
-    ends = np.cumsum(lengths)
-    total = int(ends[-1]) if len(ends) else 0
-    return np.repeat(firsts - ends + lengths, lengths) + np.arange(total)
-
-
-_WIDTHS = np.array([1] * 192 + [2] * 32 + [3] * 16 + [4] * 16, np.int64)
-"""Bytes of a UTF-8 character by its first byte."""
-
-
-def _code_points(data: U8, leads: I64) -> npt.NDArray[np.int64]:
-    padded = np.append(data, np.zeros(3, np.uint8))
-    first = data[leads].astype(np.int64)
-    second, third, fourth = ((padded[leads + k] & 0x3F).astype(np.int64) for k in (1, 2, 3))
-    two = (first & 0x1F) << 6 | second
-    three = (first & 0x0F) << 12 | second << 6 | third
-    four = (first & 0x07) << 18 | second << 12 | third << 6 | fourth
-    return np.select([first < 0x80, first < 0xE0, first < 0xF0], [first, two, three], four)
-
-
-def _cut(data: U8, wanted: int, stop: int, rows: I64) -> int:
-    """The first place from ``wanted`` on behind ASCII white space or between two rows."""
-    row = int(np.searchsorted(rows, wanted))
-    nearest = int(rows[row]) if row < len(rows) else stop
-    at = wanted
-    while at < nearest:
-        block = data[at : min(at + 4096, nearest)]
-        spaces = np.flatnonzero((block == 0x20) | (block == 0x0A))
-        if len(spaces):
-            return at + int(spaces[0]) + 1
-        at += len(block)
-    return nearest

@@ -17,7 +17,7 @@ from corpusforge import errors
 from corpusforge.beam.engine import Engine, run_map
 from corpusforge.progress import Silent
 from corpusforge.tokens.counts import count_words
-from corpusforge.tokens.learn import learn_wordpiece
+from corpusforge.tokens.learn_wordpiece import learn_wordpiece
 
 pytestmark = pytest.mark.slow
 

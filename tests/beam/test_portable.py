@@ -23,7 +23,7 @@ from corpusforge.beam.engine import Engine, run_map
 from corpusforge.progress import Silent
 from corpusforge.sections import Dedupe, Instances
 from corpusforge.tokens.counts import select_counts
-from corpusforge.tokens.learn import learn_wordpiece
+from corpusforge.tokens.learn_wordpiece import learn_wordpiece
 
 pytestmark = pytest.mark.slow
 

@@ -17,7 +17,8 @@ from corpusforge.content import combine
 from corpusforge.progress import Silent
 from corpusforge.sections import Dedupe, Instances
 from corpusforge.tokens.counts import count_words, select_counts
-from corpusforge.tokens.learn import learn_wordpiece
+from corpusforge.tokens.learn_wordpiece import learn_wordpiece
+from corpusforge.tokens.words import Normalization
 from corpusforge.units import ShardUnit
 from corpusforge.work.instances import EncodeWork
 from corpusforge.work.vocab import CountWork
@@ -167,9 +168,9 @@ def test_other_runners_compare_in_one_round(tmp_path: Path, straight: Path, monk
 @pytest.mark.parametrize(("cuts", "workers"), [([], 1), ([1, 44, 0], 2)])
 def test_words_are_counted_over_all_units(cuts: list[int], workers: int, tmp_path: Path) -> None:
     units = write_units(tmp_path, ROWS, cuts)
-    paths = vocab.run(Engine(workers), True, units, str(tmp_path / "out"), Silent())
+    paths = vocab.run(Engine(workers), Normalization(), units, str(tmp_path / "out"), Silent())
     found, statistics = select_counts(vocab.read_blocks(paths), min_count=1, max_words=10**6)
-    assert found.equals(count_words(ROWS.column("text"), True))
+    assert found.equals(count_words(ROWS.column("text")))
     assert statistics["words"] > 5000
 
 
@@ -177,10 +178,10 @@ def test_words_and_tokens_of_another_cut_do_not_count(tmp_path: Path) -> None:
     """A killed run over more units leaves entries of units that this one does not have."""
     (unit,) = write_units(tmp_path, ROWS, [])
     stale = dataclasses.replace(unit, number=3)
-    CountWork(str(tmp_path / "words/scratch"), True)(stale, lambda _: None)
-    paths = vocab.run(Engine(1), True, [unit], str(tmp_path / "words"), Silent())
+    CountWork(str(tmp_path / "words/scratch"), Normalization())(stale, lambda _: None)
+    paths = vocab.run(Engine(1), Normalization(), [unit], str(tmp_path / "words"), Silent())
     found, _ = select_counts(vocab.read_blocks(paths), min_count=1, max_words=10**6)
-    assert found.equals(count_words(ROWS.column("text"), True))
+    assert found.equals(count_words(ROWS.column("text")))
 
     learned = learn_wordpiece(found, 512, unused=16)
     for name in ("clean", "stale"):

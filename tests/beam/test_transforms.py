@@ -21,7 +21,7 @@ from corpusforge.content import ContentDigest
 from corpusforge.progress import Silent
 from corpusforge.sections import Dedupe, Instances
 from corpusforge.tokens.counts import count_words
-from corpusforge.tokens.learn import learn_wordpiece
+from corpusforge.tokens.learn_wordpiece import learn_wordpiece
 
 
 def pipeline() -> Any:

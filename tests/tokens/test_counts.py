@@ -11,7 +11,7 @@ from oracles import wordpiece
 
 from corpusforge.tokens import counts
 from corpusforge.tokens.counts import COUNTS, count_words, merge_counts, pack_counts, read_counts, select_counts
-from corpusforge.tokens.words import Normalization
+from corpusforge.tokens.words import Normalization, WordSplitter
 
 
 def as_dict(table: pa.Table) -> dict[str, int]:
@@ -25,7 +25,7 @@ def table(**words: int) -> pa.Table:
 @settings(max_examples=150)
 @given(hard_text.columns, st.booleans())
 def test_counts_are_the_librarys(texts: list[str], lowercase: bool) -> None:
-    found = count_words(pa.array(texts, pa.string()), lowercase)
+    found = count_words(pa.array(texts, pa.string()), Normalization(lowercase))
     assert list(as_dict(found).items()) == list(wordpiece.count(texts, Normalization(lowercase)).items())
 
 
@@ -33,13 +33,14 @@ def test_merging_on_the_way_changes_nothing(monkeypatch) -> None:
     texts = pa.array(["the cat sat on the mat " * 9, "the end"] * 5)
     expected = count_words(texts)
     monkeypatch.setattr(counts, "_MERGE_ROWS", 3)
-    monkeypatch.setattr(counts, "splitter_for", functools.partial(_small_chunks, counts.splitter_for))
-    assert count_words(texts).equals(expected)
+    assert count_words(texts, SmallChunks()).equals(expected)
 
 
-class _small_chunks:  # noqa: N801 - stands in for a function
-    def __init__(self, real, normalization) -> None:
-        self.chunks = functools.partial(real(normalization).chunks, size=16)
+class SmallChunks(Normalization):
+    def splitter(self) -> WordSplitter:
+        real = WordSplitter(Normalization())
+        real.chunks = functools.partial(real.chunks, size=16)
+        return real
 
 
 @given(st.lists(hard_text.columns, min_size=1, max_size=5), st.integers(1, 7), st.randoms(use_true_random=False))

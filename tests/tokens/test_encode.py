@@ -17,8 +17,9 @@ from corpusforge import text
 from corpusforge.schemas import DOCUMENTS, tokens_schema
 from corpusforge.tokens.counts import count_words
 from corpusforge.tokens.encode import Encoder
-from corpusforge.tokens.learn import learn_wordpiece
+from corpusforge.tokens.learn_wordpiece import learn_wordpiece
 from corpusforge.tokens.vocab import Vocab
+from corpusforge.tokens.words import Normalization
 
 SENTENCES = [
     "The quick brown fox jumps over the lazy dog. ",
@@ -29,7 +30,9 @@ SENTENCES = [
 
 
 def vocabulary(lowercase: bool, size: int = 512) -> Vocab:
-    counts = count_words(pa.array([s * 3 for s in SENTENCES] + ["[ ] ' 3 # a b c . ! x é e 한국어"]), lowercase)
+    counts = count_words(
+        pa.array([s * 3 for s in SENTENCES] + ["[ ] ' 3 # a b c . ! x é e 한국어"]), Normalization(lowercase)
+    )
     return learn_wordpiece(counts, size, lowercase=lowercase)
 
 
@@ -152,5 +155,7 @@ def test_nasty_files(shared_data: Path) -> None:
 def test_real_text(shared_data: Path, name: str, lowercase: bool) -> None:
     with gzip.open(shared_data / name, "rt", encoding="utf-8") as file:
         texts = [json.loads(line)["text"] for line, _ in zip(file, range(120), strict=False)]
-    vocab = learn_wordpiece(count_words(pa.array(texts[:60]), lowercase), 4096, alphabet=1500, lowercase=lowercase)
+    vocab = learn_wordpiece(
+        count_words(pa.array(texts[:60]), Normalization(lowercase)), 4096, alphabet=1500, lowercase=lowercase
+    )
     assert Encoder(vocab).encode(documents(texts)).to_pylist() == expected(texts, vocab)

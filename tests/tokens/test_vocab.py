@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from corpusforge.errors import ManifestInvalid, RecipeInvalid
-from corpusforge.tokens.vocab import Specials, Vocab, arrange, check_size
+from corpusforge.tokens.vocab import Specials, Vocab, check_size
+from corpusforge.tokens.wordpiece import WordPiece, arrange
 from corpusforge.tokens.words import Normalization
 
 PIECES = ["a", "b", "é", "中", "hello", "world", "##a", "##b", "##ing", "!", "[", "]", "mask", "\u2028x"[1:], "\u00df"]
@@ -60,7 +61,7 @@ def test_the_digest_sees_everything_that_decides_ids() -> None:
     others = [
         vocabulary(lowercase=False),
         dataclasses.replace(vocab, tokens=other_order),
-        dataclasses.replace(vocab, max_word_characters=200),
+        dataclasses.replace(vocab, family=WordPiece(max_word_characters=200)),
         vocab.padded(192),
     ]
     assert len({v.digest for v in [vocab, *others]}) == 5
@@ -77,9 +78,16 @@ def test_transformers_loads_the_folder(tmp_path: Path, vocab: Vocab) -> None:
     found = [getattr(tokenizer, f"{key}_token_id") for key in ("pad", "unk", "cls", "sep", "mask")]
     assert found == list(dataclasses.astuple(s))
     assert tokenizer("aba 中!").input_ids == [s.cls, ids["a"], ids["##b"], ids["##a"], ids["中"], ids["!"], s.sep]
-    pair = tokenizer("a", "b é")
+    pair, lowercase = tokenizer("a", "b é"), vocab.family.cutting.lowercase
     # Uncased text loses its accent, and this vocabulary has no plain e.
-    assert pair.input_ids == [s.cls, ids["a"], s.sep, ids["b"], s.unk if vocab.lowercase else ids["é"], s.sep]
+    assert pair.input_ids == [
+        s.cls,
+        ids["a"],
+        s.sep,
+        ids["b"],
+        s.unk if lowercase else ids["é"],
+        s.sep,
+    ]
     assert pair.token_type_ids == [0, 0, 0, 1, 1, 1]
     assert tokenizer("[MASK]").input_ids == [s.cls, s.mask, s.sep]
 
@@ -96,7 +104,7 @@ def test_what_transformers_saves_is_adopted(tmp_path: Path) -> None:
     assert vocab.specials == odd.specials
     assert 100 in vocab.unused  # no text produces it, and masking never draws it
     assert vocab.tokens[-1] == f"[unused{len(vocab.unused) - 2}]"
-    assert not vocab.lowercase
+    assert not vocab.family.cutting.lowercase
 
 
 def test_adopting_a_multiple_of_64_adds_nothing(tmp_path: Path) -> None:
@@ -155,7 +163,7 @@ def test_ordinary_added_words_are_refused(tmp_path: Path) -> None:
 def test_specials_that_text_could_produce_are_refused(token: str) -> None:
     tokens = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", token)
     with pytest.raises(ManifestInvalid, match="plain text could produce"):
-        Vocab(tokens, Specials(0, 1, 2, 3, 4), (), Normalization())
+        Vocab(tokens, Specials(0, 1, 2, 3, 4), (), WordPiece())
 
 
 def test_a_token_stands_once() -> None:

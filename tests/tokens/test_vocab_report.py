@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from corpusforge.tokens.report import describe
-from corpusforge.tokens.vocab import arrange
+from corpusforge.tokens.wordpiece import arrange
 from corpusforge.tokens.words import Normalization
 
 

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from oracles import wordpiece
 
 from corpusforge.text import text_bytes
-from corpusforge.tokens.words import _ODD, Normalization, Words, WordSplitter, ragged_positions, splitter_for
+from corpusforge.tokens.columns import Words, ragged_positions
+from corpusforge.tokens.words import _ODD, Normalization, WordSplitter, splitter_for
 
 UNCASED, CASED = Normalization(True), Normalization(False)
 ALL = [UNCASED, CASED, Normalization(True, False), Normalization(False, True, False), Normalization(True, clean=False)]

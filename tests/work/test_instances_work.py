@@ -18,7 +18,7 @@ from corpusforge.instances.build import is_heldout
 from corpusforge.instances.measure import judge
 from corpusforge.shards import Shard, ShardWriter
 from corpusforge.tokens.vocab import Specials, Vocab
-from corpusforge.tokens.words import Normalization
+from corpusforge.tokens.wordpiece import WordPiece
 from corpusforge.units import ShardUnit
 from corpusforge.work import instances as work
 from corpusforge.work.dataset_files import write_dataset_card, write_dataset_info
@@ -28,7 +28,7 @@ VOCAB = Vocab(
     ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *WORDS, *(f"[unused{i}]" for i in range(61))),
     Specials(0, 1, 2, 3, 4),
     tuple(range(131, 192)),
-    Normalization(lowercase=True),
+    WordPiece(),
 )
 SECTION = types.SimpleNamespace(
     format="segment-pair",

@@ -23,7 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpusforge import errors
-from corpusforge.tokens.vocab import MAX_WORD_CHARACTERS, Vocab, arrange, check_size
+from corpusforge.tokens.vocab import Vocab, check_size
+from corpusforge.tokens.wordpiece import MAX_WORD_CHARACTERS, arrange
 from corpusforge.tokens.words import Normalization, splitter_for
 
 FED_OCCURRENCES = 16_000_000

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from corpusforge.errors import RecipeInvalid
 from corpusforge.tokens.counts import COUNTS
-from corpusforge.tokens.learn import learn, learn_wordpiece, scale_counts
+from corpusforge.tokens.learn_wordpiece import learn, learn_wordpiece, scale_counts
 
 
 def table(words: dict[str, int]) -> pa.Table:
@@ -126,5 +126,5 @@ def test_scaled_counts_learn_the_same_for_any_order() -> None:
 
 def test_slices_of_the_word_list_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = learn(full_of_ties(), 1024, alphabet=20)
-    monkeypatch.setattr("corpusforge.tokens.learn._SLICE_WORDS", 7)
+    monkeypatch.setattr("corpusforge.tokens.learn_wordpiece._SLICE_WORDS", 7)
     assert learn(full_of_ties(), 1024, alphabet=20) == whole
