@@ -87,13 +87,11 @@ def write_corpus(folder: Path, texts: list[str]) -> None:
 
 def run_ours(source: Path, output: Path, copies: int, form: str) -> Run:
     """CorpusForge's own steps in a plain loop."""
-    import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     pa.set_cpu_count(1)
     from corpusforge import sections, shards
-    from corpusforge.instances.source import list_column
     from corpusforge.tokens.vocab import Vocab
     from corpusforge.units import ShardUnit
     from corpusforge.work import instances as work
@@ -117,15 +115,25 @@ def run_ours(source: Path, output: Path, copies: int, form: str) -> Run:
     clock.append(time.perf_counter())
     names = ("encode", "donors", "build")
     found = shards.gather(shards.load_entries(str(output)))[0]["train"]
+    share, a, b = _means([str(output / shard.name) for shard in found])
+    seconds = {n: y - x for n, x, y in zip(names, clock[:-1], clock[1:], strict=True)}
+    return Run(seconds, sum(s.rows for s in found), share, a - 2, b - 1, _versions("numpy", "pyarrow"))
+
+
+def _means(paths: list[str]) -> tuple[float, float, float]:
+    """The share of random pairs, and how long both segments are, specials counted; all are read."""
+    import numpy as np
+
+    from corpusforge import shards
+    from corpusforge.instances.source import list_column
+
     segments, labels = [np.zeros((0, 2))], [np.zeros(0)]
-    for batch in (b for shard in found for b in shards.read_shard(str(output / shard.name))):
+    for batch in (b for path in paths for b in shards.read_shard(path)):
         segments.append(batch.column("segment_lengths").flatten().to_numpy().reshape(-1, 2))
         labels.append(batch.column("pair_label").to_numpy(zero_copy_only=False))
         assert len(list_column(batch.column("masked_labels"))[0])
     a, b = np.concatenate(segments).mean(0)
-    share = float(np.nan_to_num(np.concatenate(labels).astype(float)).mean())
-    seconds = {n: y - x for n, x, y in zip(names, clock[:-1], clock[1:], strict=True)}
-    return Run(seconds, sum(s.rows for s in found), share, float(a) - 2, float(b) - 1, _versions("numpy", "pyarrow"))
+    return float(np.nan_to_num(np.concatenate(labels).astype(float)).mean()), float(a), float(b)
 
 
 def run_google(source: Path, output: Path, copies: int) -> Run:

@@ -89,28 +89,39 @@ def their_loss(model: Any, batch: Any, dtype: Any) -> Any:
         return model(**inputs, labels=labels).loss
 
 
+def our_model(job: Any) -> Any:
+    """CorpusForge's encoder, drawn anew."""
+    from corpusforge.trainer.model import Encoder, initialise
+
+    model = Encoder(job.shape)
+    initialise(model, 0)
+    return model
+
+
+def settings_of(arguments: dict[str, Any]) -> Any:
+    """The trainer's settings among the arguments, with the unmeasured steps counted in."""
+    from corpusforge.trainer.settings import Settings
+
+    wanted = {f.name for f in dataclasses.fields(Settings)}
+    steps = arguments["steps"] + arguments["warmup"]
+    return Settings(**{k: v for k, v in arguments.items() if k in wanted} | {"steps": steps})
+
+
 def measure(side: str, folder: str, arguments: dict[str, Any], send: Any) -> None:
     """Train ``steps`` steps behind ``warmup`` unmeasured ones; sends figures through a pipe."""
     import torch
 
     from corpusforge.trainer import plan
     from corpusforge.trainer.feed import Feed
-    from corpusforge.trainer.model import Encoder, initialise
     from corpusforge.trainer.prepare import prepare
-    from corpusforge.trainer.settings import Settings
     from corpusforge.trainer.step import gradients, make_optimizer, update
 
-    wanted = {f.name for f in dataclasses.fields(Settings)}
     steps, warmup = arguments["steps"], arguments["warmup"]
-    settings = Settings(**{k: v for k, v in arguments.items() if k in wanted} | {"steps": steps + warmup})
+    settings = settings_of(arguments)
     if settings.threads:
         torch.set_num_threads(settings.threads)
     job = prepare(folder, settings, vocab_folder=shards.join(folder, "vocab"))
-    if side == "corpusforge":
-        model: Any = Encoder(job.shape)
-        initialise(model, 0)
-    else:
-        model = their_model(job)
+    model = our_model(job) if side == "corpusforge" else their_model(job)
     model.to(job.device).train()
     run = torch.compile(model, dynamic=True) if settings.compile else model
     optimizer = make_optimizer(model, job.resolved.preset, job.resolved.learning_rate)
