@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,13 @@ from corpusforge.shards import Manifest
 from corpusforge.stages import stage
 from corpusforge.stages.claim import RUN, claim, digest_of, finished
 from corpusforge.stages.stage import Execution, Outcome
+
+TRAINED_HOW = (
+    *("checkpoint_steps", "keep_checkpoints", "evaluate_steps", "log_steps", "tensorboard"),
+    *("device", "threads", "allow_new_data"),
+)
+TESTED_HOW = ("batch_tokens", "blimp_data")
+"""Settings that say how to train or test, and not what comes out: no part of the digest."""
 
 
 def _data(data: str) -> tuple[Manifest, str]:
@@ -37,30 +45,23 @@ def plan(made: Recipe, data: str) -> dict[str, Any]:
     return trainer_plan(data, _settings(made, manifest), vocab_folder=shards.join(data, "vocab"))
 
 
+def _digested(section: Any, seed: int, how: Sequence[str]) -> dict[str, Any]:
+    """A section's settings that decide what comes out. ``how``: those that say how it is done."""
+    settings = {key: value for key, value in recipe.as_dict(section).items() if key not in how}
+    return {type(section).__name__.lower(): settings, "seed": seed}
+
+
 def pretrain(made: Recipe, data: str, output: str, execution: Execution, *, resume: bool) -> Outcome:
     """Train an encoder: ``model/``, ``checkpoints/``, ``log.jsonl``."""
     manifest, fingerprint = _data(data)
     settings = _settings(made, manifest)
     check_preset(made)
-    section: dict[str, Any] = {"pretrain": recipe.as_dict(made.pretrain), "seed": made.seed}
-    for how in (
-        "checkpoint_steps",
-        "keep_checkpoints",
-        "evaluate_steps",
-        "log_steps",
-        "tensorboard",
-        "device",
-        "threads",
-    ):
-        section["pretrain"].pop(how)
-    allow_new_data = section["pretrain"].pop("allow_new_data")
-    above = {"instances": fingerprint}
-    held = _held_data(output)
-    if allow_new_data and held:
-        above = {"instances": held}  # the folder stays the one it was; the checkpoint knows what it saw
+    section = _digested(made.pretrain, made.seed, TRAINED_HOW)
+    held = _held_data(output) if made.pretrain.allow_new_data else None
+    above = {"instances": held or fingerprint}  # held: the folder stays what it was; the checkpoint knows what it saw
     with claim(output, "pretrain", section, above, overwrite=execution.overwrite, reads=[data]) as digest:
         done = finished(output, digest)
-        if done and not allow_new_data:
+        if done and not made.pretrain.allow_new_data:
             return Outcome(output, done, skipped=True)
         from corpusforge.trainer import loop
 
@@ -76,12 +77,17 @@ def pretrain(made: Recipe, data: str, output: str, execution: Execution, *, resu
                 progress=execution.progress,
                 resume=resume,
             )
-        statistics = {k: v for k, v in _flat(facts).items() if isinstance(v, int | float) and k != "seconds"}
-        result = stage.manifest_of(output, "pretrain", digest, section, above, statistics=statistics)
+        numbers = _numbers(facts, leave_out="seconds")
         weights = shards.file_digest(shards.join(output, "model/model.safetensors"))
-        result = dataclasses.replace(result, content={"model": weights})
-        result.save(output)
-        return Outcome(output, result, False, measured["seconds"], int(measured["peak_rss"]))
+        result = stage.manifest_of(output, "pretrain", digest, section, above, statistics=numbers)
+        return _saved(output, result, {"model": weights}, measured)
+
+
+def _saved(output: str, result: Manifest, content: dict[str, str], measured: Mapping[str, float]) -> Outcome:
+    """The manifest with the digests of what is no table, written."""
+    result = dataclasses.replace(result, content=content)
+    result.save(output)
+    return Outcome(output, result, False, measured["seconds"], int(measured["peak_rss"]))
 
 
 def check_preset(made: Recipe) -> None:
@@ -97,6 +103,11 @@ def _held_data(output: str) -> str | None:
         return None
     held = shards.read_json(path).get("upstream", {}).get("instances")
     return str(held) if held else None
+
+
+def _numbers(facts: dict[str, Any], *, leave_out: str = "") -> dict[str, Any]:
+    """The numbers among nested facts, by joined names."""
+    return {k: v for k, v in _flat(facts).items() if isinstance(v, int | float) and k != leave_out}
 
 
 def _flat(facts: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -121,19 +132,8 @@ def evaluate(made: Recipe, checkpoint: str, data: str | None, output: str | None
     model = _model_folder(checkpoint)
     target = output or f"{checkpoint.rstrip('/')}-evaluation"
     settings = made.evaluate
-    section: dict[str, Any] = {"evaluate": recipe.as_dict(settings), "seed": made.seed}
-    for how in ("batch_tokens", "blimp_data"):
-        section["evaluate"].pop(how)
-    above = {"model": shards.file_digest(shards.join(model, "model.safetensors"))}
-    if "mlm" in settings.tasks:
-        if not data:
-            raise errors.InputMissing(
-                "--data", "the task mlm needs instances with a held-out part", "name their folder"
-            )
-        above["instances"] = check_heldout(data)
-        _check_same_vocabulary(model, data)
-    if "blimp" in settings.tasks:
-        above["blimp"] = blimp_fingerprint(settings.blimp_data)
+    section = _digested(settings, made.seed, TESTED_HOW)
+    above = _tested(made, model, data)
     reads = [model, data or model]
     with claim(target, "evaluate", section, above, overwrite=execution.overwrite, reads=reads) as digest:
         done = finished(target, digest)
@@ -154,14 +154,29 @@ def evaluate(made: Recipe, checkpoint: str, data: str | None, output: str | None
                 progress=execution.progress,
             )
             shards.write_json(shards.join(target, "evaluation.json"), found)
-        shown = {
-            task: {k: v for k, v in figures.items() if k != "paradigms"} for task, figures in found["tasks"].items()
-        }
-        numbers = {k: v for k, v in _flat(shown).items() if isinstance(v, int | float) and not isinstance(v, bool)}
+        numbers = _figures(found["tasks"])
         result = stage.manifest_of(target, "evaluate", digest, section, above, statistics=numbers)
-        result = dataclasses.replace(result, content={"evaluation": digest_of(found["tasks"])})
-        result.save(target)
-        return Outcome(target, result, False, measured["seconds"], int(measured["peak_rss"]))
+        return _saved(target, result, {"evaluation": digest_of(found["tasks"])}, measured)
+
+
+def _tested(made: Recipe, model: str, data: str | None) -> dict[str, str]:
+    """Digests of the weights and of what each task reads, checked: a task that cannot be done is refused here."""
+    above = {"model": shards.file_digest(shards.join(model, "model.safetensors"))}
+    if "mlm" in made.evaluate.tasks:
+        if not data:
+            what = "the task mlm needs instances with a held-out part"
+            raise errors.InputMissing("--data", what, "name their folder")
+        above["instances"] = check_heldout(data)
+        _check_same_vocabulary(model, data)
+    if "blimp" in made.evaluate.tasks:
+        above["blimp"] = blimp_fingerprint(made.evaluate.blimp_data)
+    return above
+
+
+def _figures(tasks: dict[str, Any]) -> dict[str, Any]:
+    """The numbers of all tasks, without those of each paradigm, of which there are 67."""
+    shown = {task: {k: v for k, v in figures.items() if k != "paradigms"} for task, figures in tasks.items()}
+    return {k: v for k, v in _numbers(shown).items() if not isinstance(v, bool)}
 
 
 def _check_same_vocabulary(model: str, data: str) -> None:
