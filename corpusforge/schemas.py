@@ -58,10 +58,16 @@ REPEATS = pa.schema(
         pa.field("start", pa.int64(), nullable=False),  # byte offset in that document's text before the cut
         pa.field("stop", pa.int64(), nullable=False),  # byte offset behind the last byte cut
         pa.field("text", pa.string(), nullable=False),  # the text that was cut
-        pa.field("kept_document", pa.string()),  # where the first copy of it survives; null for page reasons
-        pa.field("kept_start", pa.int64()),  # byte offset of the survivor there; null as above
+        # The document with the copy that was kept instead when the method ran. Another row, of the same method or of a
+        # later one, may cut or drop that copy in its turn (`report.survivors` follows them). "page:in-index": it is in
+        # another run. Null: nothing was kept instead; the page went as too little of it was left.
+        pa.field("kept_document", pa.string()),
+        # Byte offset of that copy in the text as it came to the stage; 0 for whole pages. Null: as above, or unknown
+        # (of a document of an index).
+        pa.field("kept_start", pa.int64()),
         pa.field("method", REASON, nullable=False),  # "lines", "exact-spans", "near-spans", "documents"
-        # Estimated Jaccard similarity of the two (0 to 1). Null: they are equal.
+        # Jaccard similarity of the word shingles of the two (0 to 1): of the sets themselves, and estimated from
+        # signatures only for "page:in-index". Null: they are equal, or nothing was kept instead.
         pa.field("similarity", pa.float32()),
     ]
 )
@@ -69,10 +75,12 @@ REPEATS = pa.schema(
 
 CLUSTERS = pa.schema(
     [
-        pa.field("survivor", pa.string(), nullable=False),  # the document that stays; it names the cluster
+        # The document that stays; it names the cluster. A method behind `documents` may still cut or drop it.
+        pa.field("survivor", pa.string(), nullable=False),
         pa.field("document", pa.string(), nullable=False),  # a document of the cluster; the survivor too is one
         pa.field("size", pa.int64(), nullable=False),  # documents of the cluster, those of an index too
-        # Estimated Jaccard similarity to the survivor (0 to 1): below the threshold where others lead there.
+        # Jaccard similarity of its word shingles to those of the survivor (0 to 1): below the threshold where others
+        # lead there; estimated from signatures where the survivor is a document of an index.
         pa.field("similarity", pa.float32(), nullable=False),
     ]
 )
