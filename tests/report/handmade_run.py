@@ -64,14 +64,22 @@ def reject(number: int, line: int | None, reason: str, text: str, detail: str | 
 
 def make_run(folder: Path) -> Path:
     """A run of all stages."""
+    documents = [document(0, KEPT), document(1, "One more page. It is short. It stays.")]
+    _cleaned(folder / "clean", documents)
+    _deduplicated(folder / "dedupe", documents)
+    _built(folder)
+    _trained(folder)
+    return folder
+
+
+def _cleaned(folder: Path, documents: list[dict[str, Any]]) -> None:
     rejects = [
         reject(0, 1, "line:few-words", HOSTILE, "2 words"),
         reject(0, 3, "line:no-end-mark", "Menu"),
         reject(2, None, "page:bad-words", "A foul page.\nOf two lines.", HOSTILE),
     ]
-    documents = [document(0, KEPT), document(1, "One more page. It is short. It stays.")]
     write_stage(
-        folder / "clean",
+        folder,
         "clean",
         {"documents": (schemas.DOCUMENTS, documents), "rejects": (schemas.REJECTS, rejects)},
         tallies={
@@ -90,16 +98,23 @@ def make_run(folder: Path) -> Path:
             "text_bytes_out": 200,
         },
     )
+
+
+def _deduplicated(folder: Path, documents: list[dict[str, Any]]) -> None:
     repeat = {"document": documents[1]["id"], "reason": "span:repeated", "start": 0, "stop": 10,
               "text": "The first line", "kept_document": documents[0]["id"], "kept_start": 0,
               "method": "exact-spans"}  # fmt: skip
     write_stage(
-        folder / "dedupe",
+        folder,
         "dedupe",
         {"documents": (schemas.DOCUMENTS, documents[:1]), "repeats": (schemas.REPEATS, [repeat])},
         tallies={"span:repeated": {"rows": 1, "bytes": 14}},
         statistics={"documents_in": 2, "documents_out": 1, "text_bytes_in": 200, "text_bytes_out": 150},
     )
+
+
+def _built(folder: Path) -> None:
+    """The vocabulary and the instances."""
     write_stage(folder / "vocab", "train-vocab", {}, statistics={"size": 128, "fertility": 1.31, "sample": {"a": 1}})
     vocab = arrange(["the", "river", "runs", "##ing", "."], 128, 4, Normalization())
     for below in ("vocab", "instances/vocab"):
@@ -118,6 +133,10 @@ def make_run(folder: Path) -> Path:
     write_stage(
         folder / "instances", "build-instances", {"train": (schema, [row])}, statistics=statistics, kind="arrow"
     )
+
+
+def _trained(folder: Path) -> None:
+    """The log of training, and the evaluation."""
     write_stage(folder / "pretrain", "pretrain", {})
     lines = [{"step": k, "loss": 9 / k, "mlm_loss": 9 / k, "mlm_accuracy": 0.1 * k, "pair_loss": None} for k in (1, 2)]
     lines.append({"step": 2, "heldout_loss": 5.5, "heldout_accuracy": 0.15})
@@ -130,4 +149,3 @@ def make_run(folder: Path) -> Path:
         "tasks": {"mlm": {"below_unigram": 0.75, "loss": 5.5, "unigram_loss": 6.25}, "blimp": blimp},
     }
     shards.write_json(str(folder / "evaluate/evaluation.json"), evaluation)
-    return folder
