@@ -96,22 +96,27 @@ def token_type(vocab_size: int) -> pa.DataType:
     return pa.uint16() if vocab_size <= 1 << 16 else pa.uint32()
 
 
-def tokens_schema(vocab_size: int) -> pa.Schema:
-    """TOKENS: one row a document, sentences already encoded, no special ids in them."""
-    return pa.schema(
-        [
-            pa.field("document", pa.string(), nullable=False),  # DOCUMENTS.id
-            pa.field("ids", pa.list_(token_type(vocab_size)), nullable=False),  # all sentences, one after another
-            pa.field("sentences", pa.list_(pa.int32()), nullable=False),  # tokens of each sentence; never 0
-        ]
-    )
+def tokens_schema(vocab_size: int, *, word_starts: bool = False) -> pa.Schema:
+    """TOKENS: one row a document, sentences already encoded, no special ids in them.
+
+    ``word_starts``: whether it is noted which tokens begin a unit of masking.
+    """
+    fields = [
+        pa.field("document", pa.string(), nullable=False),  # DOCUMENTS.id
+        pa.field("ids", pa.list_(token_type(vocab_size)), nullable=False),  # all sentences, one after another
+        pa.field("sentences", pa.list_(pa.int32()), nullable=False),  # tokens of each sentence; never 0
+    ]
+    if word_starts:
+        fields += [pa.field("word_starts", pa.list_(pa.bool_()), nullable=False)]  # one a token of ids
+    return pa.schema(fields)
 
 
-def instances_schema(vocab_size: int, *, masks: bool) -> pa.Schema:
+def instances_schema(vocab_size: int, *, masks: bool, word_starts: bool = False) -> pa.Schema:
     """INSTANCES: one row a training example.
 
     ``masks``: whether masks are stored with the row (static, duplicated) or drawn by the loader (dynamic).
     With stored masks ``input_ids`` are what the model sees and ``masked_labels`` the originals.
+    ``word_starts``: whether it is noted which tokens begin a unit of masking; where the unit is not the token.
     """
     ids = token_type(vocab_size)
     fields = [
@@ -124,6 +129,8 @@ def instances_schema(vocab_size: int, *, masks: bool) -> pa.Schema:
         pa.field("copy", pa.uint16(), nullable=False),  # which duplicate of the corpus; 0 for static and dynamic
         pa.field("length", pa.uint16(), nullable=False),  # len(input_ids), for batching without reading ids
     ]
+    if word_starts:
+        fields += [pa.field("word_starts", pa.list_(pa.bool_()), nullable=False)]  # one a token; specials: true
     if masks:
         fields += [
             pa.field("masked_positions", pa.list_(pa.uint16()), nullable=False),  # ascending positions in input_ids

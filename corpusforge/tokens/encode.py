@@ -7,11 +7,16 @@ which is what makes this exact.
 
 Text can never produce a special id: the library's model is used without added tokens, and every special and unused
 token holds punctuation, at which text has been split before (`Vocab` checks it).
+
+Word starts, for masks of whole words, follow one rule: a token begins a word where its id does (`Family.starts_word`:
+no ``##`` in front; a space marker in front), and where it is the first of its sentence. A `Joins` (a lexicon, a
+segmenter) may then take the start from a word of the splitter that goes on from the one before.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import functools
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +38,13 @@ BATCH_BYTES = 4 << 20
 """Text encoded at once; a longer document is encoded alone."""
 
 
+class Joins(Protocol):
+    """What makes one unit of several words: picklable, compared by value."""
+
+    def joined(self, words: Words) -> npt.NDArray[np.bool_]:
+        """For each word whether it belongs to the word before it; never the first of a row."""
+
+
 class Encoded(NamedTuple):
     """A TOKENS batch and what is to be added to the statistics."""
 
@@ -40,18 +52,40 @@ class Encoded(NamedTuple):
     statistics: dict[str, int]
 
 
-class Encoder:
-    """Encodes documents with one vocabulary; picklable, its cache stays behind."""
+class _Part(NamedTuple):
+    """Some documents: ids and word starts flat, tokens of each sentence, sentences of each row, what was counted."""
 
-    def __init__(self, vocab: Vocab, cache_bytes: int = CACHE_BYTES) -> None:
-        self.vocab, self._cache_bytes = vocab, cache_bytes
+    ids: npt.NDArray[Any]
+    starts: npt.NDArray[np.bool_]
+    lengths: npt.NDArray[np.int32]
+    rows: I64
+    statistics: dict[str, int]
+
+
+class Encoder:
+    """Encodes documents with one vocabulary; picklable, its cache stays behind.
+
+    ``word_starts``: give that column of TOKENS too; ``joins``: what makes one unit of several words.
+    """
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        cache_bytes: int = CACHE_BYTES,
+        *,
+        word_starts: bool = False,
+        joins: Joins | None = None,
+    ) -> None:
+        self.vocab, self._cache_bytes, self._joins = vocab, cache_bytes, joins
+        self._starts_word = vocab.family.starts_word(vocab) if word_starts else None
         self._splitter = vocab.cutting.splitter()
         self._library: Any = None
         self._dtype = np.uint16 if token_type(vocab.size) == pa.uint16() else np.uint32
         self._forget()
 
-    def __reduce__(self) -> tuple[type[Encoder], tuple[Vocab, int]]:
-        return Encoder, (self.vocab, self._cache_bytes)
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        options = {"word_starts": self._starts_word is not None, "joins": self._joins}
+        return functools.partial(Encoder, self.vocab, self._cache_bytes, **options), ()
 
     def encode(self, documents: pa.RecordBatch) -> pa.RecordBatch:
         """TOKENS of DOCUMENTS, row for row. Sentences without tokens are left out; a row may be empty."""
@@ -62,14 +96,15 @@ class Encoder:
         column = documents.column("text")
         _, offsets = text.text_bytes(column)
         parts = [self._encode_rows(column.slice(a, b - a)) for a, b in _slices(offsets, BATCH_BYTES)]
-        ids = [part[0] for part in parts] or [np.empty(0, self._dtype)]
-        lengths = np.concatenate([part[1] for part in parts] or [np.empty(0, np.int32)])
-        rows = np.concatenate([part[2] for part in parts] or [np.empty(0, np.int64)])
+        ids = np.concatenate([part.ids for part in parts] or [np.empty(0, self._dtype)])
+        starts = np.concatenate([part.starts for part in parts] or [np.empty(0, bool)])
+        lengths = np.concatenate([part.lengths for part in parts] or [np.empty(0, np.int32)])
+        rows = np.concatenate([part.rows for part in parts] or [np.empty(0, np.int64)])
         statistics: dict[str, int] = {"documents": len(column), "text_bytes": int(offsets[-1] - offsets[0])}
         for part in parts:
-            for key, value in part[3].items():
+            for key, value in part.statistics.items():
                 statistics[key] = statistics.get(key, 0) + value
-        return Encoded(self._batch(documents, np.concatenate(ids), lengths, rows), statistics)
+        return Encoded(self._batch(documents, ids, starts, lengths, rows), statistics)
 
     def encode_words(self, words: pa.StringArray) -> tuple[npt.NDArray[Any], I64]:
         """Ids of normalised words, flat, and the tokens of each word."""
@@ -79,22 +114,16 @@ class Encoder:
         lengths = self._lengths[known][indices]
         return self._ids[ragged_positions(self._firsts[known][indices], lengths)], lengths
 
-    def encode_rows(self, data: text.U8, rows: I64) -> tuple[npt.NDArray[Any], I64, Words]:
-        """Ids of rows of UTF-8 text, flat; tokens of each row; and the words they are of."""
-        words = self._splitter.split(data, rows)
-        ids, lengths = self.encode_words(words.values)
-        ends = np.concatenate([[0], np.cumsum(lengths)])
-        return ids, np.diff(ends[words.offsets]), words
-
-    def _encode_rows(
-        self, column: pa.StringArray
-    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int32], I64, dict[str, int]]:
+    def _encode_rows(self, column: pa.StringArray) -> _Part:
         spans = text.sentence_spans(column)
         if not len(spans.starts):
-            empty = np.empty(0, self._dtype), np.empty(0, np.int32)
-            return *empty, np.zeros(len(column), np.int64), {"sentences_empty": 0}
+            nothing, none = np.empty(0, self._dtype), np.empty(0, np.int32)
+            return _Part(nothing, np.empty(0, bool), none, np.zeros(len(column), np.int64), {"sentences_empty": 0})
         # Between two sentences there is nothing but white space, so that each may end where the next begins.
-        ids, lengths, words = self.encode_rows(spans.data, np.append(spans.starts, spans.stops[-1]))
+        words = self._splitter.split(spans.data, np.append(spans.starts, spans.stops[-1]))
+        ids, tokens = self.encode_words(words.values)
+        ends = np.concatenate([[0], np.cumsum(tokens)])
+        lengths, starts = np.diff(ends[words.offsets]), self._starts(ids, ends, words)
         filled = lengths > 0
         rows = np.diff(np.concatenate([[0], np.cumsum(filled)])[spans.offsets])
         statistics = {
@@ -105,19 +134,37 @@ class Encoder:
             "tokens": len(ids),
             "unknown_tokens": int(np.count_nonzero(ids == self.vocab.specials.unk)),
         }
-        return ids, lengths[filled].astype(np.int32), rows, statistics
+        return _Part(ids, starts, lengths[filled].astype(np.int32), rows, statistics)
+
+    def _starts(self, ids: npt.NDArray[Any], ends: I64, words: Words) -> npt.NDArray[np.bool_]:
+        """Which tokens begin a word; word w has the tokens from ``ends[w]`` to ``ends[w + 1]``. Empty: not asked."""
+        if self._starts_word is None:
+            return np.empty(0, bool)
+        starts = self._starts_word[ids]
+        if self._joins is not None:
+            starts[ends[:-1][self._joins.joined(words) & (np.diff(ends) > 0)]] = False
+        begins = ends[words.offsets]
+        starts[begins[:-1][np.diff(begins) > 0]] = True
+        return starts
 
     def _batch(
-        self, documents: pa.RecordBatch, ids: npt.NDArray[Any], lengths: npt.NDArray[np.int32], rows: I64
+        self,
+        documents: pa.RecordBatch,
+        ids: npt.NDArray[Any],
+        starts: npt.NDArray[np.bool_],
+        lengths: npt.NDArray[np.int32],
+        rows: I64,
     ) -> pa.RecordBatch:
         sentence_offsets = np.concatenate([[0], np.cumsum(rows)])
         token_offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])[sentence_offsets]
-        schema = tokens_schema(self.vocab.size)
+        schema = tokens_schema(self.vocab.size, word_starts=self._starts_word is not None)
         columns = [
             documents.column("id"),
             pa.ListArray.from_arrays(token_offsets.astype(np.int32), pa.array(ids)),
             pa.ListArray.from_arrays(sentence_offsets.astype(np.int32), pa.array(lengths)),
         ]
+        if self._starts_word is not None:
+            columns += [pa.ListArray.from_arrays(token_offsets.astype(np.int32), pa.array(starts))]
         return pa.record_batch([c.cast(f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
 
     def _forget(self) -> None:
