@@ -8,14 +8,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from raw_inputs import page, read_all, warc_record
 
 from corpusforge import errors
-from corpusforge.documents import html_limits
+from corpusforge.documents import html_limits, html_tags, pages
 from corpusforge.documents.html_text import PageRefused, check_html, page_text
 from tests.oracles import html_depth
 
@@ -43,12 +42,41 @@ PIECES = [
     "😀",
 ]
 
+MORE = [
+    "<b ",
+    "</b>",
+    " a",
+    "=",
+    '"',
+    "'",
+    ">",
+    "/",
+    "<!--",
+    "-->",
+    "<!-->",
+    "<script>",
+    "</script>",
+    "<ScRipt a",
+    "<title>",
+    "</title",
+]
+
 
 @settings(deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=60).map("".join))
 def test_depth_as_counted_one_by_one(text: str) -> None:
-    data = np.frombuffer(text.encode() + bytes(16), np.uint8)
-    assert html_limits._depth(data) == html_depth.depth(text)
+    assert html_tags.depth_as_written(text, names=("div", "article")) == html_depth.depth(text, {"div", "article"})
+    assert html_tags.depth_as_written(text, without=("p",)) == html_depth.depth(text, html_depth.ALL - {"p"})
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(PIECES + MORE), max_size=40).map("".join), st.integers(0, 4))
+def test_tags_as_a_browser_reads_them(text: str, most: int) -> None:
+    """Depth and attributes beside the tokenizer written out character by character."""
+    tags = html_depth.tokens(text)
+    named = "".join(f"<{name}>" for name, _ in tags)
+    assert html_tags.depth(text, names=("div", "b")) == html_depth.depth(named, {"div", "b"})
+    assert html_tags.has_long_tag(text, most) == any(count > most for _, count in tags)
 
 
 @needs_trafilatura
@@ -88,12 +116,27 @@ def test_without_trafilatura_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -
         check_html("trafilatura")
 
 
+ATTRIBUTES = " ".join(f"a{i}=b" for i in range(30_000))
+
+
 @pytest.mark.parametrize(
     ("text", "html", "said"),
     [
         ("<p>" * (html_limits.MOST_TAGS + 1), "all", "tags"),
         ("<p>" * (html_limits.MOST_TAGS_PRECISE + 1), "trafilatura", "tags"),
         ("<article>a" * 513, "main", "513 deep"),
+        (f"<p {ATTRIBUTES}>", "all", "attributes"),
+        (f"</p {ATTRIBUTES}>", "main", "attributes"),
+        (f"<!--><svg><script><p {ATTRIBUTES} b='>'></script>-->", "all", "attributes"),
+        (f"<script><x y='</script><p {ATTRIBUTES}><script>'</script>", "all", "attributes"),
+        (f"<!--<x y='--><p {ATTRIBUTES}><!--'-->", "all", "attributes"),
+        ("<ul>" * 60_000, "all", "60000 deep"),
+        ("<ul><li>" * 10_000, "all", "10000 deep"),
+        ("<ol><!--</ol>-->" * 10_000, "main", "10000 deep"),
+        ("<a x='<!--'>" + "<ul title='</ul>'>" * 10_000, "all", "10000 deep"),
+        ("<div><!--</div>-->" * 10_000, "main", "10000 deep"),
+        ("<span></x>" * 40_000 + "<hr>" * 40_000, "all", "40000 deep"),
+        ("".join(f"<x{i}>" for i in range(40_000)) + "<hr>" * 40_000, "all", "40000 deep"),
         ("<dIv\n>" * 2000 + "</div>" * 2000, "main", "2000 deep"),
     ],
 )
@@ -110,3 +153,28 @@ def test_what_is_allowed_is_parsed() -> None:
     assert page_text("<div>a" * 5000, "all")  # only the search for the main content minds the depth
     assert page_text("<div>a</div>" * 5000, "main")
     assert page_text("a < b, and c < d. " * 100_000, "all")
+    assert page_text(f"<script>if (1 <b {ATTRIBUTES}) f()</script><p>a", "all") == "a"  # a script has no attributes
+    assert page_text("<ul><li>a</li></ul>" * 5000, "all")
+    assert page_text("<ol><li>a" * 60, "all")
+
+
+@pytest.mark.parametrize(
+    "piece", ["<", "</", "<a ", "<!--", "<script>", '<a b="', "<a b=\"c'", "<a =", "<svg><script "]
+)
+def test_looking_takes_linear_time(piece: str) -> None:
+    began = time.monotonic()
+    for names in ((), ("ul",)):
+        html_tags.depth(piece * 50_000, names=names)
+    html_tags.has_long_tag(piece * 50_000, 10**6)
+    assert time.monotonic() - began < 5  # in quadratic time: minutes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("html", ["main", "all", "trafilatura"])
+def test_no_real_page_is_refused(html: str, shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr(pages, "page_text", lambda page, _: seen.append(page) or "x")
+    files = sorted(file for folder in ("warc", "warc_wrapped") for file in (shared_data / folder).iterdir())
+    read_all(*files, html=html)
+    assert len(seen) > 1000
+    assert [excess for page in seen if (excess := html_limits.excess_of(page, html))] == []
