@@ -14,7 +14,7 @@ from corpusforge.sections.fields import OneOf, at_least, between, option
 class Vocab:
     """The vocabulary."""
 
-    model: str = option("wordpiece", "family", check=OneOf("wordpiece"))
+    model: str = option("wordpiece", "family", check=OneOf("wordpiece", "bpe"))
     size: int = option(30_528, "entries with specials and unused slots; a multiple of 64", check=at_least(64))
     unused: int = option(128, "[unusedN] slots inside the size, for users to claim later", check=at_least(0))
     lowercase: bool = option(True, "uncased: lower case, accents stripped")
@@ -30,7 +30,9 @@ class Instances:
     """How token ids become training examples."""
 
     format: str = option(
-        "doc-sentences", "input format (RoBERTa, section 4.2)", check=OneOf("doc-sentences", "segment-pair")
+        "doc-sentences",
+        "input format (RoBERTa, section 4.2; sop: ALBERT, section 3.1)",
+        check=OneOf("doc-sentences", "full-sentences", "segment-pair", "sentence-pair", "sop"),
     )
     length: int = option(128, "longest instance with specials", unit="tokens", check=between(8, 65_535))
     masking: str = option("dynamic", "when masks are drawn", check=OneOf("static", "duplicated", "dynamic"))

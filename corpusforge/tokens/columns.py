@@ -37,7 +37,12 @@ class Cutting(Protocol):
 
 
 class Splitter(abc.ABC):
-    """Cuts rows of text into words that are encoded independently of each other."""
+    """Cuts rows of text into words that are encoded independently of each other.
+
+    ``keeps_space``: white space has tokens too, so that it matters which row the space between two rows belongs to.
+    """
+
+    keeps_space: bool = False
 
     @abc.abstractmethod
     def words_of(self, text: str) -> list[str]:
@@ -103,7 +108,7 @@ class Splitter(abc.ABC):
             extra[row + 1] = len(inserted)
             at = until
         values = pa.concat_arrays([*pieces, words.values.slice(at)])
-        return Words(values, words.offsets + np.cumsum(extra), len(found))
+        return Words(values, words.offsets + np.cumsum(extra), len(found) + words.by_library)
 
 
 def ragged_positions(firsts: I64, lengths: I64) -> I64:

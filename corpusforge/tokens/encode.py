@@ -84,7 +84,7 @@ class Encoder:
         self._forget()
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        options = {"word_starts": self._starts_word is not None, "joins": self._joins}
+        options: dict[str, Any] = {"word_starts": self._starts_word is not None, "joins": self._joins}
         return functools.partial(Encoder, self.vocab, self._cache_bytes, **options), ()
 
     def encode(self, documents: pa.RecordBatch) -> pa.RecordBatch:
@@ -119,8 +119,7 @@ class Encoder:
         if not len(spans.starts):
             nothing, none = np.empty(0, self._dtype), np.empty(0, np.int32)
             return _Part(nothing, np.empty(0, bool), none, np.zeros(len(column), np.int64), {"sentences_empty": 0})
-        # Between two sentences there is nothing but white space, so that each may end where the next begins.
-        words = self._splitter.split(spans.data, np.append(spans.starts, spans.stops[-1]))
+        words = self._sentence_words(spans)
         ids, tokens = self.encode_words(words.values)
         ends = np.concatenate([[0], np.cumsum(tokens)])
         lengths, starts = np.diff(ends[words.offsets]), self._starts(ids, ends, words)
@@ -136,11 +135,28 @@ class Encoder:
         }
         return _Part(ids, starts, lengths[filled].astype(np.int32), rows, statistics)
 
+    def _sentence_words(self, spans: text.Spans) -> Words:
+        """Words of sentences. Where white space has tokens, that between two sentences belongs to the second."""
+        if not self._splitter.keeps_space:
+            # Between two sentences there is nothing but white space, so that each may end where the next begins.
+            return self._splitter.split(spans.data, np.append(spans.starts, spans.stops[-1]))
+        begins = np.append(spans.starts[0], spans.stops[:-1])
+        first = spans.offsets[:-1][np.diff(spans.offsets) > 0]
+        begins[first] = spans.starts[first]
+        # Every other row is what stands between two documents.
+        words = self._splitter.split(spans.data, np.stack([begins, spans.stops], axis=1).ravel())
+        lengths = np.diff(words.offsets)
+        offsets = np.concatenate([[0], np.cumsum(lengths[::2])])
+        if not lengths[1::2].any():
+            return words._replace(offsets=offsets)
+        kept = np.repeat(np.arange(len(lengths)) % 2 == 0, lengths)
+        return words._replace(values=words.values.filter(pa.array(kept)), offsets=offsets)
+
     def _starts(self, ids: npt.NDArray[Any], ends: I64, words: Words) -> npt.NDArray[np.bool_]:
         """Which tokens begin a word; word w has the tokens from ``ends[w]`` to ``ends[w + 1]``. Empty: not asked."""
         if self._starts_word is None:
             return np.empty(0, bool)
-        starts = self._starts_word[ids]
+        starts: npt.NDArray[np.bool_] = self._starts_word[ids]
         if self._joins is not None:
             starts[ends[:-1][self._joins.joined(words) & (np.diff(ends) > 0)]] = False
         begins = ends[words.offsets]

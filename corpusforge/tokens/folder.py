@@ -1,7 +1,7 @@
 """Reads tokenizer folders: finds the special tokens and the family, and lets the family do the rest.
 
 In: a local folder or a URL. Out: a `Vocab`. The decision: tokenizer.json is believed before all other files, because
-it alone says everything; a vocab.txt without one is BERT's.
+it alone says everything; without one a vocab.txt is BERT's, and a vocab.json with merges.txt RoBERTa's.
 """
 
 from __future__ import annotations
@@ -12,37 +12,58 @@ from pathlib import Path
 from typing import Any
 
 from corpusforge import errors
-from corpusforge.tokens import wordpiece
+from corpusforge.tokens import byte_bpe, wordpiece
 from corpusforge.tokens.vocab import ROLES, Vocab
 
 _MEND = "use the folder of a tokenizer saved by save_pretrained or train-vocab"
 
 _FAMILIES: dict[str, Callable[[str, dict[str, Any], Sequence[str], Mapping[str, str]], Vocab]] = {
     "WordPiece": wordpiece.from_json,
+    "BPE": byte_bpe.from_json,
 }
 """Readers of tokenizer.json by the type of its model; each gets (where, the file, tokens by id, special names)."""
+
+_NAMES = {"WordPiece": wordpiece.NAMES, "BPE": byte_bpe.NAMES}
+"""What special tokens are called where a folder does not say it, in the order of ROLES."""
 
 
 def load(folder: str) -> Vocab:
     """The vocabulary in a folder. Raises `errors.ManifestInvalid`."""
     where = f"{folder}/tokenizer.json"
     config = _read_json(f"{folder}/tokenizer_config.json") or {}
-    names = dict(zip(ROLES, wordpiece.NAMES, strict=True))
+    names: dict[str, str] = {}
     for source in (config, _read_json(f"{folder}/special_tokens_map.json") or {}):
         for key in ROLES:
             value = source.get(f"{key}_token")
             value = value.get("content") if isinstance(value, dict) else value
-            names[key] = value or names[key]
+            if value:
+                names[key] = value
     raw = _read_json(where)
     if raw is None:
-        lines = read_bytes(f"{folder}/vocab.txt")
-        if lines is None:
-            raise errors.ManifestInvalid(folder, "no tokenizer.json and no vocab.txt", _MEND)
-        return wordpiece.from_lines(lines, config, names)
+        return _from_native(folder, config, names)
     try:
         return _from_json(where, raw, names)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise errors.ManifestInvalid(where, f"unreadable tokenizer ({error!r})", _MEND) from None
+
+
+def _from_native(folder: str, config: dict[str, Any], names: dict[str, str]) -> Vocab:
+    """From a family's own files, where there is no tokenizer.json."""
+    lines = read_bytes(f"{folder}/vocab.txt")
+    if lines is not None:
+        return wordpiece.from_lines(lines, config, _with_defaults(names, "WordPiece"))
+    ids, merges = read_bytes(f"{folder}/vocab.json"), read_bytes(f"{folder}/merges.txt")
+    if ids is None or merges is None:
+        what = "no tokenizer.json, no vocab.txt, no vocab.json with merges.txt"
+        raise errors.ManifestInvalid(folder, what, _MEND)
+    try:
+        return byte_bpe.from_files(folder, ids, merges, config, _with_defaults(names, "BPE"))
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise errors.ManifestInvalid(f"{folder}/vocab.json", f"unreadable tokenizer ({error!r})", _MEND) from None
+
+
+def _with_defaults(names: dict[str, str], kind: str) -> dict[str, str]:
+    return {**dict(zip(ROLES, _NAMES[kind], strict=True)), **names}
 
 
 def _from_json(where: str, raw: dict[str, Any], names: dict[str, str]) -> Vocab:
@@ -60,7 +81,7 @@ def _from_json(where: str, raw: dict[str, Any], names: dict[str, str]) -> Vocab:
     tokens = sorted(ids, key=ids.__getitem__)
     if [ids[token] for token in tokens] != list(range(len(tokens))):
         raise errors.ManifestInvalid(where, "ids have holes or repeat", "number the tokens from 0 without holes")
-    return _FAMILIES[kind](where, raw, tokens, names)
+    return _FAMILIES[kind](where, raw, tokens, _with_defaults(names, kind))
 
 
 def _ids_of_model(vocab: Any) -> dict[str, int]:

@@ -166,12 +166,12 @@ def _train(
         continuing_subword_prefix="##",
         show_progress=False,
     )
-    tokenizer.train_from_iterator(_repeated(words, counts), trainer)
+    tokenizer.train_from_iterator(repeated(words, counts), trainer)
     ids = tokenizer.get_vocab(with_added_tokens=False)
     return sorted(ids, key=ids.__getitem__)
 
 
-def _repeated(words: list[str], counts: npt.NDArray[np.int64]) -> Iterator[list[str]]:
+def repeated(words: list[str], counts: npt.NDArray[np.int64]) -> Iterator[list[str]]:
     """Each word as often as it counts, in lists of limited length: the trainer counts what it reads."""
     most = 1 << 16
     for word, count in zip(words, counts.tolist(), strict=True):
