@@ -22,7 +22,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--input", required=True, help="folder or URL of a finished stage")
     parser.add_argument("--vocab", required=True, help="folder of a vocabulary")
     parser.add_argument("--output", required=True, help="folder or URL")
-    parser.add_argument("--format", default="doc-sentences", help="doc-sentences or segment-pair")
+    parser.add_argument("--format", default="doc-sentences", help="or full-sentences, segment-pair, sentence-pair, sop")
     parser.add_argument("--length", type=int, default=128, help="longest instance, in tokens")
     parser.add_argument("--masking", default="dynamic", help="static, duplicated or dynamic")
     parser.add_argument("--seed", type=int, default=0, help="of everything random")

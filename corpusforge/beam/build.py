@@ -20,7 +20,7 @@ from corpusforge.beam.instances import MergeCandidates
 from corpusforge.beam.io import in_batches
 from corpusforge.beam.sdk import as_itself, beam
 from corpusforge.instances import donors as donor_tables
-from corpusforge.instances.build import PAIR_FORMATS, Builder, BuildSettings
+from corpusforge.instances.build import DONOR_FORMATS, Builder, BuildSettings
 from corpusforge.instances.donors import Candidates, Donors
 from corpusforge.instances.source import read_source
 from corpusforge.work.instances import SPLITS, DonorSettings, settings_of
@@ -52,7 +52,7 @@ class BuildInstances(beam.PTransform):  # type: ignore[misc, name-defined]
         tokens = documents | "Encode" >> beam.ParDo(_Encode(self.vocab, self.heldout_by)).with_output_types(
             pa.RecordBatch
         )
-        sides = [beam.pvalue.AsSingleton(self._donors(tokens))] if self.format in PAIR_FORMATS else []
+        sides = [beam.pvalue.AsSingleton(self._donors(tokens))] if self.format in DONOR_FORMATS else []
         build = _Build(self.settings, self.copies, self.donors)
         return in_batches(tokens | "Build" >> beam.ParDo(build, *sides).with_outputs(HELDOUT, main="train"))
 

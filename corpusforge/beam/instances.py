@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from corpusforge import shards
 from corpusforge.beam.engine import Engine, listed, run_map
 from corpusforge.beam.sdk import as_itself, beam
-from corpusforge.instances.build import PAIR_FORMATS
+from corpusforge.instances.build import DONOR_FORMATS
 from corpusforge.progress import Progress
 from corpusforge.sections import Instances
 from corpusforge.units import ShardUnit, UnitResult
@@ -53,7 +53,7 @@ def run(
     run_map(engine, encoding, units, sizes, label="encode", folder=scratch, progress=progress)
     encoded = token_units(scratch, len(units))
     donors = ""
-    if section.format in PAIR_FORMATS:
+    if section.format in DONOR_FORMATS:
         settings = DonorSettings(seed, section.heldout, section.donor_megabytes << 20)
         donors = gather_donors(engine, encoded, scratch, vocab.size, settings, progress)
     copies = section.copies if section.masking == "duplicated" else 1

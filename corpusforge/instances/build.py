@@ -16,18 +16,25 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from corpusforge import schemas, seeds
-from corpusforge.instances.check import check_cover, check_instances, check_pairs
+from corpusforge.instances.check import check_cover, check_instances, check_joined, check_order, check_pairs
 from corpusforge.instances.doc_sentences import plan_doc_sentences
 from corpusforge.instances.donors import Donors, no_donors
+from corpusforge.instances.full_sentences import join_documents, plan_full_sentences
 from corpusforge.instances.masking import Ids, Masked, Masker, MaskSettings, Specials
 from corpusforge.instances.measure import measure_documents, measure_instances
 from corpusforge.instances.plan import Plan, assemble
 from corpusforge.instances.ragged import I64
 from corpusforge.instances.segment_pair import PairSettings, plan_segment_pair
+from corpusforge.instances.sentence_pair import plan_sentence_pair
+from corpusforge.instances.sop import plan_sop
 from corpusforge.instances.source import Source, read_source
 from corpusforge.seeds import U64
 
-PAIR_FORMATS = ("segment-pair",)
+PAIR_FORMATS = ("segment-pair", "sentence-pair", "sop")
+"""Formats of two segments and a label."""
+
+DONOR_FORMATS = ("segment-pair", "sentence-pair")
+"""Formats that take segments from other documents."""
 
 _PIECE = 1 << 18  # tokens made at once: small enough for the cache, and one record batch of the shard
 
@@ -66,7 +73,7 @@ class Builder:
     """Turns documents into instances. Every batch is checked before it is given out."""
 
     def __init__(self, settings: BuildSettings, donors: Donors | None = None) -> None:
-        if settings.format not in ("doc-sentences", *PAIR_FORMATS):
+        if settings.format not in ("doc-sentences", "full-sentences", *PAIR_FORMATS):
             raise ValueError(f"no format {settings.format!r}")
         self.settings = settings
         self.donors = donors or no_donors(settings.specials.size)
@@ -86,13 +93,16 @@ class Builder:
         Raises `errors.InvariantBroken`.
         """
         source = read_source(tokens)
-        plan = self.plan(source, copy)
-        statistics = measure_documents(source, plan, self.settings.specials)
+        text = (
+            join_documents(source, self.settings.specials.sep) if self.settings.format == "full-sentences" else source
+        )
+        plan = self.plan(text, copy)
+        statistics = measure_documents(source, plan, self.settings.specials, 1 + (self.settings.format == "sop"))
         if copy:  # documents are counted once, but none may be lost in any copy
             statistics = {"documents_lost": statistics["documents_lost"]}
         repeated = copy > 0 and self.settings.copies_redraw == "masks"
         for piece in plan.pieces(_PIECE):
-            built = self._make(source, piece, copy)
+            built = self._make(text, piece, copy)
             again = {"pairs_drawn": 0, "pairs_drawn_random": 0} if repeated else {}
             yield Built(built.instances, {**statistics, **built.statistics, **again})
             statistics = {}
@@ -100,15 +110,25 @@ class Builder:
             yield Built(pa.RecordBatch.from_pylist([], self.schema), statistics)
 
     def plan(self, source: Source, copy: int = 0) -> Plan:
-        """Which tokens each instance will hold."""
+        """Which tokens each instance will hold. ``source``: for full-sentences with documents joined."""
         settings = self.settings
-        if settings.format == "doc-sentences":
-            plan = plan_doc_sentences(source, settings.length)
-            check_cover(source, plan)
-            return plan
-        pair_copy = copy if settings.copies_redraw == "pairs" else 0
-        plan = plan_segment_pair(source, self.donors, self._pairs, seed=settings.seed, copy=pair_copy)
-        check_pairs(source, plan, self.donors)
+        draws = {"seed": settings.seed, "copy": copy if settings.copies_redraw == "pairs" else 0}
+        match settings.format:
+            case "doc-sentences":
+                plan = plan_doc_sentences(source, settings.length)
+                check_cover(source, plan)
+            case "full-sentences":
+                plan = plan_full_sentences(source, settings.length)
+                check_joined(source, plan, settings.specials.sep)
+            case "sop":
+                plan = plan_sop(source, self._pairs, **draws)
+                check_order(source, plan)
+            case "sentence-pair":
+                plan = plan_sentence_pair(source, self.donors, settings.length, **draws)
+                check_pairs(source, plan, self.donors)
+            case _:
+                plan = plan_segment_pair(source, self.donors, self._pairs, **draws)
+                check_pairs(source, plan, self.donors)
         return plan
 
     def _make(self, source: Source, plan: Plan, copy: int) -> Built:
@@ -118,7 +138,8 @@ class Builder:
         if self.settings.stored_masks:
             masked = self._masker(ids, offsets, seeds.instance_keys(documents, index), epoch=copy)
         batch = self._batch(plan, ids if masked is None else masked.input_ids, offsets, documents, copy, masked)
-        check_instances(batch, self.settings.specials, self.settings.length, self.settings.mask, ids)
+        inner = int(plan.separators.sum())
+        check_instances(batch, self.settings.specials, self.settings.length, self.settings.mask, ids, separators=inner)
         return Built(batch, measure_instances(batch, plan, self.settings.specials, self.settings.length))
 
     def _batch(

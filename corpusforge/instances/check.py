@@ -31,6 +31,28 @@ def check_cover(source: Source, plan: Plan) -> None:
     _demand(_inside(source, plan.document, plan.a_start, stops), where, "an instance crosses the end of its document")
 
 
+def check_joined(source: Source, plan: Plan, separator: int) -> None:
+    """The instances are the joined documents: each token once, in order; between two of them at most a separator."""
+    stops, where = plan.a_start + plan.a_length, f"{len(source.keys)} documents"
+    left_out = np.append(plan.a_start, len(source.ids)) - np.insert(stops, 0, 0)
+    between = left_out[1:-1]
+    _demand(left_out[[0, -1]] == 0, where, "instances leave out the beginning or the end of the text")
+    same = plan.document[1:] == plan.last_document[:-1]
+    _demand(between == ~same, where, "instances leave out or repeat text")
+    _demand(source.ids[stops[:-1][between == 1]] == separator, where, "text between two instances is in none")
+
+
+def check_order(source: Source, plan: Plan) -> None:
+    """A and B stand one behind the other in their document: B later where the label is 0, A where it is 1."""
+    where = f"{len(source.keys)} documents"
+    a_stop, b_stop = plan.a_start + plan.a_length, plan.b_start + plan.b_length
+    _demand((plan.a_length > 0) & (plan.b_length > 0), where, "a segment of a pair is empty")
+    _demand(_inside(source, plan.document, plan.a_start, a_stop), where, "A crosses the end of its document")
+    _demand(_inside(source, plan.document, plan.b_start, b_stop), where, "B crosses the end of its document")
+    ordered = np.where(plan.label == 0, plan.b_start >= a_stop, plan.a_start >= b_stop)
+    _demand(ordered, where, "a label does not say which segment is the first")
+
+
 def check_pairs(source: Source, plan: Plan, donors: Donors) -> None:
     """B continues A in its document where the label is 0, and is from another document where it is 1."""
     where = f"{len(source.keys)} documents"
@@ -53,11 +75,13 @@ def check_instances(
     length: int,
     mask: MaskSettings | None = None,
     originals: Ids | None = None,
+    *,
+    separators: int = 0,
 ) -> None:
     """The invariants of rows of INSTANCES.
 
     ``length``: longest instance; ``mask``: the settings stored masks must have; ``originals``: the flat unmasked ids,
-    where they are known.
+    where they are known; ``separators``: how many [SEP] stand between documents inside segments.
     """
     ids, offsets = list_column(batch.column("input_ids"))
     where, lengths = f"{batch.num_rows} instances", np.diff(offsets)
@@ -67,10 +91,10 @@ def check_instances(
         ids = _check_masks(batch, ids, offsets, specials, mask, where)
     if originals is not None and not np.array_equal(ids, originals):
         raise errors.InvariantBroken(where, "an unmasked position or a label differs from the text", _MEND)
-    _check_frame(batch, ids, offsets, specials, where)
+    _check_frame(batch, ids, offsets, specials, where, separators)
 
 
-def _check_frame(batch: pa.RecordBatch, ids: Ids, offsets: I64, specials: Specials, where: str) -> None:
+def _check_frame(batch: pa.RecordBatch, ids: Ids, offsets: I64, specials: Specials, where: str, inner: int) -> None:
     """[CLS] A [SEP] or [CLS] A [SEP] B [SEP], and specials nowhere else."""
     segments = batch.column("segment_lengths")
     pairs = segments.flatten().to_numpy().astype(np.int64).reshape(-1, 2)
@@ -85,7 +109,7 @@ def _check_frame(batch: pa.RecordBatch, ids: Ids, offsets: I64, specials: Specia
     # [UNK] stands for text; the other four do not come from text.
     frame = specials.is_special()
     frame[specials.unk] = False
-    expected = 2 * batch.num_rows + int((b > 0).sum())
+    expected = 2 * batch.num_rows + int((b > 0).sum()) + inner
     if int(np.count_nonzero(frame[ids])) != expected:
         raise errors.InvariantBroken(where, "a special token stands inside a segment", _MEND)
 

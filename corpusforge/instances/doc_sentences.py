@@ -17,17 +17,23 @@ from corpusforge.instances.source import Source
 def plan_doc_sentences(source: Source, length: int) -> Plan:
     """Blocks of at most ``length - 2`` tokens. Documents without tokens give none."""
     room = length - 2
-    ends, document = _pieces(source, room)
-    if not len(ends):
-        empty = np.zeros(0, np.int64)
-        return single(empty, empty, empty)
-    starts = np.concatenate((np.zeros(1, np.int64), ends[:-1]))
-    # Behind each piece, were it the first of a block, the first piece that is no longer in it.
-    behind = np.searchsorted(ends, starts + room, "right")
-    behind = np.minimum(behind, np.searchsorted(document, document, "right"))
-    first = follow(behind)
-    stops = np.append(first[1:], len(ends))
+    starts, ends, document = pieces_of(source, room)
+    first, stops = fill(starts, ends, room, np.searchsorted(document, document, "right"))
     return single(document[first], starts[first], ends[stops - 1] - starts[first])
+
+
+def fill(starts: I64, ends: I64, room: int, limit: I64) -> tuple[I64, I64]:
+    """Fill blocks of ``room`` tokens with pieces: the first piece of each block, and the one behind its last.
+
+    ``limit``: for each piece, the first one that a block with it must not hold.
+
+    >>> starts, ends = np.array([0, 4, 9]), np.array([4, 8, 12])
+    >>> [a.tolist() for a in fill(starts, ends, 8, np.array([3, 3, 3]))]
+    [[0, 2], [2, 3]]
+    """
+    # Behind each piece, were it the first of a block, the first piece that is no longer in it.
+    first = follow(np.minimum(np.searchsorted(ends, starts + room, "right"), limit))
+    return first, np.append(first[1:], len(ends))[: len(first)]
 
 
 def follow(behind: I64) -> I64:
@@ -47,13 +53,13 @@ def follow(behind: I64) -> I64:
     return np.array(visited, np.int64)
 
 
-def _pieces(source: Source, room: int) -> tuple[I64, I64]:
-    """Where sentences end when none may exceed ``room`` tokens, and the document of each piece."""
+def pieces_of(source: Source, room: int) -> tuple[I64, I64, I64]:
+    """Where sentences start and end when none may exceed ``room`` tokens, and the document of each piece."""
     lengths = source.ends - source.starts
     if not len(lengths) or lengths.max() <= room:
-        return source.ends, source.documents
+        return source.starts, source.ends, source.documents
     count = -(-lengths // room)
     offsets = offsets_of(count)
     ordinal = np.arange(offsets[-1]) - np.repeat(offsets[:-1], count)
-    ends = np.minimum(np.repeat(source.starts, count) + (ordinal + 1) * room, np.repeat(source.ends, count))
-    return ends, np.repeat(source.documents, count)
+    starts = np.repeat(source.starts, count) + ordinal * room
+    return starts, np.minimum(starts + room, np.repeat(source.ends, count)), np.repeat(source.documents, count)

@@ -9,6 +9,10 @@ batched, sharded or scheduled. The rule is BERT's (google-research/bert, create_
 of ``len`` tokens, [CLS] and [SEP] counted, ``n = min(max_predictions, max(1, round(rate * len)))`` positions without
 replacement; then per position 80 % [MASK], 10 % a random token, 10 % kept. Unlike BERT, no special token at all is
 masked ([UNK] neither: there is nothing to guess), and random tokens are never specials or unused slots.
+
+Other units than the token are built on words: `mask_units` (whole words), `mask_spans` (n-grams and spans of words).
+Their budget is in tokens too, and never exceeded; for spans it is rounded up, and what is seen of a span is decided
+once (SpanBERT, section 3.1).
 """
 
 from __future__ import annotations
@@ -20,10 +24,15 @@ import numpy as np
 import numpy.typing as npt
 
 from corpusforge import seeds
+from corpusforge.instances.mask_spans import NGRAM_SHARES, Runs, choose_runs, span_shares
+from corpusforge.instances.mask_units import Bools, Units, choose_words, positions_of, units_of
 from corpusforge.instances.ragged import I64, offsets_of, ranges, slices
 from corpusforge.seeds import U64
 
 Ids = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
+
+UNITS = ("token", "whole-word", "ngram", "span")
+"""What is masked together."""
 
 _SLICE = 1 << 17  # tokens handled at once, so that temporaries stay in the cache: 150 M tokens/s, 95 at 2**22
 
@@ -68,61 +77,97 @@ class Specials:
 class Masked(NamedTuple):
     """Masked instances. Instance i owns ``positions[offsets[i]:offsets[i + 1]]``, ascending, counted from its start.
 
-    ``input_ids``: flat, what the model sees; ``labels``: the original id at each position.
+    ``input_ids``: flat, what the model sees; ``labels``: the original id at each position. Of n-grams and spans also
+    the bounds: instance i owns ``spans[span_offsets[i]:span_offsets[i + 1]]``, ``[spans, 2]``: first position, and
+    the one behind the last, counted from the start of the instance. The tokens on both sides of a span are those the
+    span boundary objective reads; spans may touch.
     """
 
     input_ids: Ids
     positions: I64
     position_offsets: I64
     labels: Ids
+    spans: I64 | None = None
+    span_offsets: I64 | None = None
 
 
 class Masker:
     """`mask_batch` with its tables made once; what a loader keeps.
 
-    Raises ValueError for a mask unit that is not built.
+    Raises ValueError for an unknown mask unit.
     """
 
     def __init__(self, specials: Specials, settings: MaskSettings, seed: int) -> None:
-        if settings.unit != "token":
+        if settings.unit not in UNITS:
             raise ValueError(f"no mask unit {settings.unit!r}")
         self.specials, self.settings, self.seed = specials, settings, seed
         self._special, self._words = specials.is_special(), specials.words()
 
-    def __call__(self, ids: Ids, offsets: I64, keys: U64, epoch: int | U64 = 0) -> Masked:
-        """Mask instances: ``ids`` flat, ``offsets`` ``[n + 1]``, ``keys`` ``[n]``, ``epoch`` one or ``[n]``."""
-        epochs = np.broadcast_to(np.asarray(epoch, np.uint64), keys.shape)
-        parts = [
-            self._slice(ids, offsets[a : b + 1], keys[a:b], epochs[a:b])
-            for a, b in slices(offsets, _SLICE)
-        ]  # fmt: skip
-        counts = [np.diff(p.position_offsets) for p in parts]
-        empty = np.zeros(0, np.int64)
-        return Masked(
-            np.concatenate([p.input_ids for p in parts] or [ids[:0]]),
-            np.concatenate([p.positions for p in parts] or [empty]),
-            offsets_of(np.concatenate(counts or [empty])),
-            np.concatenate([p.labels for p in parts] or [ids[:0]]),
-        )
+    @property
+    def needs_words(self) -> bool:
+        """Whether word starts must be given."""
+        return self.settings.unit != "token"
 
-    def _slice(self, ids: Ids, offsets: I64, keys: U64, epochs: U64) -> Masked:
-        ids = ids[offsets[0] : offsets[-1]].copy()
-        offsets = offsets - offsets[0]
-        candidates = np.flatnonzero(~self._special[ids])
-        bounds = np.searchsorted(candidates, offsets)
-        available = np.diff(bounds)
-        counts = np.minimum(mask_counts(np.diff(offsets), self.settings), available)
-        chosen = _choose(seeds.words(self.seed, "mask", keys, epochs), bounds, counts)
-        flat = candidates[chosen]
+    def __call__(
+        self, ids: Ids, offsets: I64, keys: U64, epoch: int | U64 = 0, word_starts: Bools | None = None
+    ) -> Masked:
+        """Mask instances: ``ids`` flat, ``offsets`` ``[n + 1]``, ``keys`` ``[n]``, ``epoch`` one or ``[n]``.
+
+        ``word_starts``: flat, one a token; without it each token is a word of its own.
+        """
+        epochs = np.broadcast_to(np.asarray(epoch, np.uint64), keys.shape)
+        starts = np.ones(len(ids) if self.needs_words else 0, bool) if word_starts is None else word_starts
+        parts = []
+        for a, b in slices(offsets, _SLICE):
+            own = slice(offsets[a], offsets[b])
+            parts.append(self._slice(ids[own], offsets[a : b + 1] - offsets[a], keys[a:b], epochs[a:b], starts[own]))
+        return _joined(parts, ids[:0], self.settings.unit in ("ngram", "span"))
+
+    def _slice(self, ids: Ids, offsets: I64, keys: U64, epochs: U64, starts: Bools) -> Masked:
+        ids = ids.copy()
+        sequences = seeds.words(self.seed, "mask", keys, epochs)
+        lengths = np.diff(offsets)
+        runs: Runs | None = None
+        if self.needs_words:
+            maskable = ~self._special[ids]
+            units = units_of(maskable, starts, offsets)
+            tokens = np.concatenate(([0], np.cumsum(maskable)))[offsets]
+            budgets = np.minimum(mask_counts(lengths, self.settings), np.diff(tokens))
+            flat, runs = self._choose_units(sequences, units, budgets)
+            counts = np.diff(np.searchsorted(flat, offsets))
+        else:
+            candidates = np.flatnonzero(~self._special[ids])
+            bounds = np.searchsorted(candidates, offsets)
+            counts = np.minimum(mask_counts(lengths, self.settings), np.diff(bounds))
+            flat = candidates[_choose(sequences, bounds, counts)]
         positions = flat - np.repeat(offsets[:-1], counts)
         labels = ids[flat]
         draws = seeds.words(self.seed, "mask-token", np.repeat(keys, counts), _counters(epochs, counts, positions))
-        ids[flat] = self._seen(labels, draws)
-        return Masked(ids, positions, offsets_of(counts), labels)
+        if runs is None:
+            ids[flat] = self._seen(labels, draws, draws)
+            return Masked(ids, positions, offsets_of(counts), labels)
+        sizes = runs.lengths
+        firsts = offsets_of(sizes)[:-1]
+        shares = np.repeat(draws[firsts], sizes) if self.settings.unit == "span" else draws
+        ids[flat] = self._seen(labels, draws, shares)
+        bounds = np.searchsorted(runs.begins, offsets)
+        begins = runs.begins - np.repeat(offsets[:-1], np.diff(bounds))
+        return Masked(ids, positions, offsets_of(counts), labels, np.stack((begins, begins + sizes), 1), bounds)
 
-    def _seen(self, labels: Ids, draws: U64) -> Ids:
-        """What stands at a chosen position: the upper half of a draw decides how, the lower half which token."""
-        share = draws >> np.uint64(32)
+    def _choose_units(self, sequences: U64, units: Units, budgets: I64) -> tuple[I64, Runs | None]:
+        """The positions to mask, and for n-grams and spans their runs: of tokens, not of units."""
+        if self.settings.unit == "whole-word":
+            return positions_of(units, choose_words(sequences, units, budgets)), None
+        shares = NGRAM_SHARES if self.settings.unit == "ngram" else span_shares()
+        runs = choose_runs(sequences, units, budgets, shares)
+        ends = offsets_of(units.sizes)
+        sizes = ends[runs.begins + runs.lengths] - ends[runs.begins]
+        begins = units.begins[runs.begins]
+        return ranges(begins, sizes), Runs(begins, sizes)
+
+    def _seen(self, labels: Ids, draws: U64, shares: U64) -> Ids:
+        """What stands at chosen positions: the upper half of ``shares`` decides how, the lower of a draw which token."""
+        share = shares >> np.uint64(32)
         mask, random = (round(s * 2**32) for s in (self.settings.mask_share, self.settings.random_share))
         seen = np.where(share < np.uint64(mask), labels.dtype.type(self.specials.mask), labels)
         if not len(self._words):
@@ -141,6 +186,7 @@ def mask_batch(
     settings: MaskSettings,
     seed: int,
     epoch: int | U64 = 0,
+    word_starts: Bools | None = None,
 ) -> Masked:
     """Mask many instances at once.
 
@@ -153,18 +199,40 @@ def mask_batch(
     >>> len(drawn.positions), bool(drawn.labels[0] == ids[drawn.positions[0]])
     (1, True)
     """
-    return Masker(specials, settings, seed)(ids, offsets, keys, epoch)
+    return Masker(specials, settings, seed)(ids, offsets, keys, epoch, word_starts)
+
+
+def _joined(parts: list[Masked], nothing: Ids, has_spans: bool) -> Masked:
+    """The slices as one."""
+    empty = np.zeros(0, np.int64)
+    counts = [np.diff(p.position_offsets) for p in parts]
+    joined = Masked(
+        np.concatenate([p.input_ids for p in parts] or [nothing]),
+        np.concatenate([p.positions for p in parts] or [empty]),
+        offsets_of(np.concatenate(counts or [empty])),
+        np.concatenate([p.labels for p in parts] or [nothing]),
+    )
+    if not has_spans:
+        return joined
+    spans = np.concatenate([p.spans for p in parts if p.spans is not None] or [empty.reshape(0, 2)])
+    numbers = [np.diff(p.span_offsets) for p in parts if p.span_offsets is not None]
+    return joined._replace(spans=spans, span_offsets=offsets_of(np.concatenate(numbers or [empty])))
 
 
 def mask_counts(lengths: I64, settings: MaskSettings) -> I64:
-    """How many tokens of instances of these lengths (specials counted) are masked.
+    """How many tokens of instances of these lengths (specials counted) are masked; of other units: the budget.
 
     >>> mask_counts(np.array([3, 10, 128, 512]), MaskSettings(max_predictions=76)).tolist()
     [1, 2, 19, 76]
+    >>> mask_counts(np.array([3, 20, 128, 512]), MaskSettings(unit="span")).tolist()
+    [1, 3, 20, 77]
     """
     if settings.rate == 0:
         return np.zeros(len(lengths), np.int64)
-    counts = np.maximum(1, np.rint(lengths * settings.rate)).astype(np.int64)
+    share = lengths * settings.rate
+    # 0.1 * 30 is 3.0000000000000004, which is not to become 4.
+    rounded = np.ceil(share - 1e-9) if settings.unit == "span" else np.rint(share)
+    counts = np.maximum(1, rounded).astype(np.int64)
     most = settings.max_predictions or np.iinfo(np.int64).max
     return np.asarray(np.minimum(counts, most), np.int64)
 

@@ -27,17 +27,23 @@ COUNT_BINS = 32
 _DEVIATIONS = 6.0
 
 
-def measure_documents(source: Source, plan: Plan, specials: Specials) -> dict[str, Any]:
-    """Numbers about documents: how many, lost ones, [UNK], and instances per document."""
-    instances = np.bincount(plan.document, minlength=len(source.keys))
-    empty = np.diff(source.token_offsets) == 0
+def measure_documents(source: Source, plan: Plan, specials: Specials, shortest: int = 1) -> dict[str, Any]:
+    """Numbers about documents: how many, lost ones, [UNK], and instances per document.
+
+    ``shortest``: tokens that a document must have to give an instance.
+    """
+    size, rows = np.diff(source.token_offsets), len(source.keys)
+    begun, ended = (np.bincount(at, minlength=rows + 1) for at in (plan.document, plan.last_document + 1))
+    instances = np.where(size > 0, np.cumsum(begun - ended)[:rows], 0)  # of an instance across documents each has it
+    empty, short = size == 0, (size > 0) & (size < shortest)
     frame = specials.is_special()
     frame[specials.unk] = False
     bins = np.frexp(instances.astype(np.float64))[1]  # 0 for 0, else the number of binary digits
     return {
-        "documents": len(source.keys),
+        "documents": rows,
         "documents_empty": int(empty.sum()),
-        "documents_lost": int(np.count_nonzero(~empty & (instances == 0))),
+        "documents_too_short": int(short.sum()),
+        "documents_lost": int(np.count_nonzero(~empty & ~short & (instances == 0))),
         "source_tokens": len(source.ids),
         "unknown_tokens": int(np.count_nonzero(source.ids == specials.unk)),
         "specials_in_text": int(np.count_nonzero(frame[source.ids])),
@@ -55,7 +61,8 @@ def measure_instances(batch: pa.RecordBatch, plan: Plan, specials: Specials, len
         "tokens": int(lengths.sum()),
         "lengths": np.bincount(bins, minlength=LENGTH_BINS).tolist(),
         "pairs_next": int(np.count_nonzero(plan.label == 0)),
-        "pairs_random": int(np.count_nonzero(plan.label == 1)),
+        "pairs_random": int(np.count_nonzero(plan.b_foreign)),
+        "pairs_swapped": int(np.count_nonzero((plan.label == 1) & ~plan.b_foreign)),
         "pairs_forced": int(np.count_nonzero(plan.forced)),
         "pairs_drawn": int(np.count_nonzero(drawn & (plan.label >= 0))),
         "pairs_drawn_random": int(np.count_nonzero(drawn & (plan.label == 1))),
@@ -111,12 +118,12 @@ def judge(
             _within(where, f"masked as {kind}", statistics[f"masked_as_{kind}"], masked, share)
             ratios[f"masked_as_{kind}"] = statistics[f"masked_as_{kind}"] / masked
         ratios["masked"] = masked / tokens
-    pairs = statistics.get("pairs_next", 0) + statistics.get("pairs_random", 0)
-    if pairs:
-        ratios["pairs_random"] = statistics["pairs_random"] / pairs
+    kinds = {key: statistics.get(key, 0) for key in ("pairs_next", "pairs_random", "pairs_swapped")}
+    if pairs := sum(kinds.values()):
+        ratios |= {key: count / pairs for key, count in kinds.items() if count}
         ratios["pairs_forced"] = statistics["pairs_forced"] / pairs
         if balanced:
-            _within(where, "labels drawn random", statistics["pairs_drawn_random"], statistics["pairs_drawn"], 0.5)
+            _within(where, "labels drawn 1", statistics["pairs_drawn_random"], statistics["pairs_drawn"], 0.5)
     return ratios
 
 

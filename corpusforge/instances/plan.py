@@ -22,7 +22,8 @@ class Plan:
 
     ``document``: row of the Source; ``index``: number of the instance in its document. A is ``a_length`` tokens from
     ``a_start`` of the source's ids; B likewise, from the donors' ids where ``b_foreign``. ``b_length`` is 0 and
-    ``label`` -1 for formats of one segment. ``forced``: the label could not be drawn.
+    ``label`` -1 for formats of one segment. ``forced``: the label could not be drawn. A of full-sentences ends in
+    ``last_document`` and holds ``separators`` between documents (else: in the same, and none).
     """
 
     document: I64
@@ -34,6 +35,8 @@ class Plan:
     b_foreign: npt.NDArray[np.bool_]
     label: npt.NDArray[np.int8]
     forced: npt.NDArray[np.bool_]
+    last_document: I64
+    separators: I64
 
     def rows(self, first: int, behind: int) -> Plan:
         """Some of the instances."""
@@ -54,7 +57,19 @@ def single(document: I64, start: I64, length: I64) -> Plan:
     none = np.zeros(len(document), np.int64)
     no = np.zeros(len(document), bool)
     label = np.full(len(document), -1, np.int8)
-    return Plan(document, number(document), start, length, none, none, no, label, no)
+    return Plan(document, number(document), start, length, none, none, no, label, no, document, none)
+
+
+def paired(
+    document: I64,
+    ranges_: tuple[I64, I64, I64, I64],
+    foreign: npt.NDArray[np.bool_],
+    label: npt.NDArray[np.int8],
+    forced: npt.NDArray[np.bool_],
+) -> Plan:
+    """A plan of pairs; ``ranges_``: start and length of A, then of B."""
+    none = np.zeros(len(document), np.int64)
+    return Plan(document, number(document), *ranges_, foreign, label, forced, document, none)
 
 
 def number(document: I64) -> I64:

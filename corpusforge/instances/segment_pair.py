@@ -23,7 +23,7 @@ import numpy.typing as npt
 from corpusforge import seeds
 from corpusforge.instances.doc_sentences import follow
 from corpusforge.instances.donors import Donors
-from corpusforge.instances.plan import Plan, number
+from corpusforge.instances.plan import Plan, paired
 from corpusforge.instances.ragged import I64, offsets_of
 from corpusforge.instances.source import Source
 from corpusforge.seeds import U64
@@ -43,7 +43,7 @@ class PairSettings:
 
 def plan_segment_pair(source: Source, donors: Donors, settings: PairSettings, *, seed: int, copy: int) -> Plan:
     """Pairs of one copy of the corpus. Every document with a token gives at least one."""
-    chunks = _chunks(source, settings, seed, copy)
+    chunks = chunks_of(source, settings, seed, copy)
     first = follow(chunks.behind)
     document, target = chunks.document[first], chunks.target[first]
     a_start, a_length = source.starts[first], chunks.a_stop[first] - source.starts[first]
@@ -57,12 +57,11 @@ def plan_segment_pair(source: Source, donors: Donors, settings: PairSettings, *,
         a_start, a_length, b_start, b_length, settings.length - 3, keys, seed
     )
     label = random.astype(np.int8)
-    index = number(document)
-    return Plan(document, index, a_start, a_length, b_start, b_length, random, label, chunks.forced[first])
+    return paired(document, (a_start, a_length, b_start, b_length), random, label, chunks.forced[first])
 
 
 @dataclasses.dataclass(frozen=True)
-class _Chunks:
+class Chunks:
     """The chunk that would begin at each sentence, ``[sentences]``; `follow` picks those that do."""
 
     document: I64
@@ -75,10 +74,13 @@ class _Chunks:
     behind: I64  # the sentence the chunk after it begins at
 
 
-def _chunks(source: Source, settings: PairSettings, seed: int, copy: int) -> _Chunks:
+def chunks_of(source: Source, settings: PairSettings, seed: int, copy: int) -> Chunks:
+    """The chunks of one copy of the corpus. Sampling ``consecutive`` (sop): B always continues A; where a last sentence
+    of one token would be left alone, it goes with the chunk before it."""
     document, starts, ends = source.documents, source.starts, source.ends
     sentence = np.arange(len(ends))
     last = source.offsets[1:][document]
+    consecutive = settings.sampling == "consecutive"
     target = targets(source.keys, settings, seed, copy)[document]
     # The sentence that reaches the target is part of the chunk.
     stop = np.minimum(np.searchsorted(ends, starts + target, "left") + 1, last)
@@ -89,7 +91,7 @@ def _chunks(source: Source, settings: PairSettings, seed: int, copy: int) -> _Ch
     draws = seeds.words(seed, "pair-cut", keys)
     cut = 1 + (((draws & _LOW) * np.maximum(count - 1, 1).view(np.uint64)) >> _HALF).view(np.int64)
     alone = count == 1
-    random = draws >= np.uint64(1 << 63)
+    random = (draws >= np.uint64(1 << 63)) & (not consecutive)
     halved = np.zeros(len(ends), bool)
     if settings.sampling == "original":
         forced = alone
@@ -98,10 +100,13 @@ def _chunks(source: Source, settings: PairSettings, seed: int, copy: int) -> _Ch
         extended = alone & ~random & (sentence + 1 < last)
         stop = stop + extended
         halved = alone & ~random & ~extended & ~forced
-    random |= forced
+    if consecutive:
+        stop = stop + ((stop == last - 1) & ((ends - starts)[last - 1] == 1))
+    else:
+        random |= forced
     a_stop = np.where(halved, (starts + ends + 1) // 2, ends[sentence + cut - 1])
     behind = np.where(random, sentence + cut, stop)
-    return _Chunks(document, target, keys, a_stop, ends[stop - 1], random, forced, behind)
+    return Chunks(document, target, keys, a_stop, ends[stop - 1], random, forced, behind)
 
 
 def targets(documents: U64, settings: PairSettings, seed: int, copy: int) -> I64:

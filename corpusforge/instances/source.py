@@ -21,20 +21,17 @@ from corpusforge.seeds import U64
 class Source(NamedTuple):
     """Documents as flat arrays.
 
-    ``ids``: ``[tokens]``; ``ends``: ``[sentences]``, position in ``ids`` behind each sentence's last token;
+    ``ids``: ``[tokens]``; ``starts`` and ``ends``: ``[sentences]``, positions in ``ids`` of each sentence's first token
+    and behind its last;
     ``offsets``: ``[documents + 1]``, document i owns sentences ``offsets[i]`` to ``offsets[i + 1]``; ``keys``:
     ``[documents]``, `seeds.document_keys`.
     """
 
     ids: Ids
+    starts: I64
     ends: I64
     offsets: I64
     keys: U64
-
-    @property
-    def starts(self) -> I64:
-        """``[sentences]``: where each sentence begins; sentences lie one behind the other."""
-        return np.concatenate((np.zeros(1, np.int64), self.ends[:-1]))[: len(self.ends)]
 
     @property
     def documents(self) -> I64:
@@ -59,4 +56,5 @@ def read_source(tokens: pa.RecordBatch) -> Source:
     ids, _ = list_column(tokens.column("ids"))
     lengths, offsets = list_column(tokens.column("sentences"))
     keys = seeds.document_keys(tokens.column("document").to_pylist())
-    return Source(ids, np.cumsum(lengths, dtype=np.int64), offsets, keys)
+    ends = np.cumsum(lengths, dtype=np.int64)
+    return Source(ids, ends - lengths, ends, offsets, keys)

@@ -14,7 +14,7 @@ from corpusforge.report.gather import Found
 from corpusforge.report.plain import number, shown, words
 
 MASK_KINDS = {"masked_as_mask": "[MASK]", "masked_as_random": "another token", "masked_as_kept": "left as it was"}
-PAIR_KINDS = {"pairs_next": "B continues A", "pairs_random": "B is from elsewhere"}
+PAIR_KINDS = {"pairs_next": "B continues A", "pairs_random": "B is from elsewhere", "pairs_swapped": "A and B are swapped"}
 
 
 def vocabulary_section(found: Found) -> str:

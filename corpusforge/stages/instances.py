@@ -135,7 +135,7 @@ def _judged(made: Recipe, vocab: Any, result: Manifest, output: str) -> dict[str
             length=made.instances.length,
             mask=settings.mask,
             words=len(settings.specials.words()),
-            balanced=made.instances.pair_sampling == "balanced",
+            balanced=made.instances.format != "segment-pair" or made.instances.pair_sampling == "balanced",
         )
         judged[split] = {**found, "ratios": ratios}
     return {**result.statistics, **judged}

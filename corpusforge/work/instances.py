@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from corpusforge import schemas, shards
 from corpusforge.instances import donors as donor_tables
-from corpusforge.instances.build import PAIR_FORMATS, Builder, BuildSettings
+from corpusforge.instances.build import DONOR_FORMATS, Builder, BuildSettings
 from corpusforge.instances.donors import Candidates, Donors, Taken
 from corpusforge.instances.masking import MaskSettings, Specials
 from corpusforge.instances.ragged import offsets_of, slices
@@ -219,7 +219,7 @@ class BuildWork:
 
     def _builders(self) -> dict[str, Builder]:
         settings = {"train": self.settings, "heldout": dataclasses.replace(self.settings, stored_masks=True)}
-        if self.settings.format not in PAIR_FORMATS:
+        if self.settings.format not in DONOR_FORMATS:
             return {split: Builder(settings[split]) for split in SPLITS}
         return {split: Builder(settings[split], load_donors(self.donors, split)) for split in SPLITS}
 

@@ -103,6 +103,6 @@ def test_heldout_share():
 
 
 def test_unknown_formats_are_refused():
-    with pytest.raises(ValueError, match="sop"):
-        Builder(BuildSettings(SPECIALS, "sop"))
+    with pytest.raises(ValueError, match="no-such"):
+        Builder(BuildSettings(SPECIALS, "no-such"))
     assert pickle.loads(pickle.dumps(BuildSettings(SPECIALS))) == BuildSettings(SPECIALS)

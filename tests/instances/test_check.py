@@ -173,7 +173,7 @@ def test_judged_ratios():
         ({"specials_in_text": 2}, "special ids"),
         ({"masked_as_mask": 0}, "masked as mask"),
         ({"masked_as_random": 0}, "masked as random"),
-        ({"pairs_drawn_random": 0}, "labels drawn random"),
+        ({"pairs_drawn_random": 0}, "labels drawn 1"),
     ],
 )
 def test_what_must_not_be_is_refused(change, what):

@@ -152,8 +152,8 @@ def test_random_tokens_are_words_and_all_words():
 
 
 def test_units_that_are_not_built_are_refused():
-    with pytest.raises(ValueError, match="whole-word"):
-        Masker(SPECIALS, MaskSettings(unit="whole-word"), 0)
+    with pytest.raises(ValueError, match="sentence"):
+        Masker(SPECIALS, MaskSettings(unit="sentence"), 0)
 
 
 def test_large_vocabularies_take_32_bits():

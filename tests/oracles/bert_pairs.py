@@ -8,10 +8,17 @@ from __future__ import annotations
 import random
 
 
-def pairs(documents: list[list[int]], longest: int, short_probability: float, rng: random.Random):
+def pairs(
+    documents: list[list[int]],
+    longest: int,
+    short_probability: float,
+    rng: random.Random,
+    *,
+    consecutive: bool = False,
+):
     """Yields ``(document, a, b, label)``; sentences are given as lengths, and segments as lists of (document, token).
 
-    ``longest``: tokens of A and B together.
+    ``longest``: tokens of A and B together; ``consecutive``: B from elsewhere only where a chunk has one sentence.
     """
     for number, document in enumerate(documents):
         target = rng.randint(2, longest) if rng.random() < short_probability else longest
@@ -23,7 +30,7 @@ def pairs(documents: list[list[int]], longest: int, short_probability: float, rn
                 stop += 1
             cut = rng.randint(1, stop - at - 1) if stop - at > 1 else 1
             a = _tokens(documents, number, at, at + cut)
-            if stop - at == 1 or rng.random() < 0.5:
+            if stop - at == 1 or (not consecutive and rng.random() < 0.5):
                 b = _random_next(documents, number, target - len(a), rng)
                 label, at = 1, at + cut
             else:

@@ -1,4 +1,4 @@
-"""doc-sentences, one sentence at a time."""
+"""doc-sentences and full-sentences, one sentence at a time."""
 
 from __future__ import annotations
 
@@ -13,4 +13,19 @@ def doc_sentences(sentences: list[list[int]], length: int) -> list[list[int]]:
                 blocks.append(block)
                 block = []
             block = block + piece
+    return [*blocks, block] if block else blocks
+
+
+def full_sentences(documents: list[list[list[int]]], length: int, separator: int) -> list[list[int]]:
+    """The same across documents, with ``separator`` where two of them meet inside a block."""
+    room, blocks, block = length - 2, [], []
+    for document in documents:
+        new = bool(block)
+        for sentence in document:
+            for piece in [sentence[i : i + room] for i in range(0, len(sentence), room)]:
+                between = [separator] if new and block else []
+                if len(block) + len(between) + len(piece) > room:
+                    blocks.append(block)
+                    block, between = [], []
+                block, new = block + between + piece, False
     return [*blocks, block] if block else blocks
