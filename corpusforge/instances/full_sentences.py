@@ -11,6 +11,7 @@ Which documents meet in an instance depends on the order of the corpus: instance
 from __future__ import annotations
 
 import dataclasses
+from typing import cast
 
 import numpy as np
 
@@ -26,7 +27,7 @@ def join_documents(source: Source, separator: int) -> Source:
     has none."""
     shift = _rank(source)
     begins = source.token_offsets[:-1][np.diff(shift, prepend=0) > 0]
-    ids: Ids = np.insert(source.ids, begins, separator)
+    ids = cast(Ids, np.insert(source.ids, begins, separator))
     moved = shift[source.documents]
     return Source(ids, source.starts + moved, source.ends + moved, source.offsets, source.keys)
 

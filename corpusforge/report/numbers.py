@@ -14,7 +14,11 @@ from corpusforge.report.gather import Found
 from corpusforge.report.plain import number, shown, words
 
 MASK_KINDS = {"masked_as_mask": "[MASK]", "masked_as_random": "another token", "masked_as_kept": "left as it was"}
-PAIR_KINDS = {"pairs_next": "B continues A", "pairs_random": "B is from elsewhere", "pairs_swapped": "A and B are swapped"}
+PAIR_KINDS = {
+    "pairs_next": "B continues A",
+    "pairs_random": "B is from elsewhere",
+    "pairs_swapped": "A and B are swapped",
+}
 
 
 def vocabulary_section(found: Found) -> str:
@@ -67,7 +71,7 @@ def instances_section(found: Found) -> str:
             parts.append(f"<h3>{title}</h3>{elements.plot(figure, title)}")
     for kinds, title in ((MASK_KINDS, "What masked tokens became"), (PAIR_KINDS, "Labels of pairs")):
         shares = {
-            name: {label: value[key] for key, label in kinds.items()}
+            name: {label: value[key] for key, label in kinds.items() if key in value}
             for name, value in splits.items()
             if sum(value.get(key, 0) for key in kinds)
         }
