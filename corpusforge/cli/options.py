@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from corpusforge import errors, recipe, sections
+from corpusforge.stages.served import check_given
 
 if TYPE_CHECKING:
     from corpusforge.sections import Recipe
@@ -32,6 +33,7 @@ def setting(key: str, *names: str, flag: tuple[str, str] | None = None) -> Calla
         if value is not None and value != ():
             kept = ",".join(value) if isinstance(value, tuple) else value
             ctx.ensure_object(dict).setdefault("settings", {})[key] = kept
+            ctx.ensure_object(dict).setdefault("flags", {})[key] = flag[value is False] if flag else names[0]
 
     default = ",".join(spec.default) if isinstance(spec.default, tuple) else spec.default
     shown = "" if default == "" else f"  [default: {default}{' ' + spec.unit if spec.unit else ''}]"
@@ -94,13 +96,17 @@ def _recipe(recipe_name: str | None, sets: tuple[str, ...], seed: int | None, **
     if seed is not None:
         flags["seed"] = seed
     found = recipe.override(found, flags, where="command line")
+    given = dict(click.get_current_context().ensure_object(dict).get("flags", {}))
     pairs = {}
     for item in sets:
         key, equals, value = item.partition("=")
         if not equals:
             raise errors.RecipeInvalid("--set", f"'{item}' has no '='", "write --set section.field=value")
         pairs[key.strip()] = value.strip()
-    return recipe.override(found, pairs, where="--set")
+        given[key.strip()] = f"--set {key.strip()}"
+    found = recipe.override(found, pairs, where="--set")
+    check_given(found, given)
+    return found
 
 
 def _execution(*, overwrite: bool, quiet: bool, workers: int = 0, runner: str = "local") -> Execution:

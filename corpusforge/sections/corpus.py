@@ -55,6 +55,12 @@ class Clean:
     shard_megabytes: int = option(64, "text read for one output shard", unit="MB", check=at_least(1))
 
 
+SPANS = ("exact-spans", "near-spans")
+CUTTING = ("lines", *SPANS)
+NEAR = ("near-spans", "documents")
+"""Methods of deduplication that share settings: spans are cut, text is cut, near repeats are looked for."""
+
+
 @dataclass(frozen=True)
 class Dedupe:
     """Which repeats are cut."""
@@ -64,44 +70,51 @@ class Dedupe:
         "what counts as a repeat: one or several of lines, exact-spans, near-spans, documents, in this order",
         check=some_of("lines", "exact-spans", "near-spans", "documents"),
     )
-    span_sentences: int = option(3, "sentences of a span (T5 paper: 3)", unit="sentences", check=between(1, 64))
+    span_sentences: int = option(
+        3, "sentences of a span (T5 paper: 3)", unit="sentences", check=between(1, 64), methods=SPANS
+    )
     min_sentences: int = option(
         3,
-        "a document that lost text and has fewer left is dropped (C4: 3)",
+        "a document that lost text (lines: any) and has fewer left is dropped (C4: 3)",
         unit="sentences",
         check=at_least(0),
+        methods=CUTTING,
     )
-    min_words: int = option(0, "the same in words", unit="words", check=at_least(0))
+    min_words: int = option(
+        0, "a document that lost text and has fewer left is dropped", unit="words", check=at_least(0), methods=CUTTING
+    )
     sentences: str = option(
         "punkt",
-        "who counts the sentences that lines leaves: NLTK Punkt (exact C4) or the built-in splitter",
+        "who counts the sentences that are left: NLTK Punkt (exact C4) or the built-in splitter",
         check=OneOf("punkt", "builtin"),
+        methods=("lines",),
     )
-    fold_numbers: bool = option(False, "treat all digits as equal")
+    fold_numbers: bool = option(False, "treat all digits as equal", methods=(*SPANS, "documents"))
     survivor: str = option(
         "hash",
         "which copy stays: by hash of the document's id (lines: of its URL), or of the newest or longest document",
         check=OneOf("hash", "newest", "longest"),
     )
     threshold: float = option(
-        0.8, "near-spans, documents: how similar is a repeat, as Jaccard similarity of shingles", check=between(0.1, 1)
+        0.8, "how similar is a repeat, as Jaccard similarity of shingles", check=between(0.1, 1), methods=NEAR
     )
     permutations: int = option(
         64,
-        "near-spans, documents: values of a signature; four times as many estimate twice as well",
+        "values of a signature; with more, fewer pairs are compared for nothing, and an index estimates better",
         check=between(16, 1024),
+        methods=NEAR,
     )
     shingle_words: int = option(
-        5,
-        "near-spans, documents: words of a shingle (datatrove: 5)",
-        unit="words",
-        check=between(1, 32),
+        5, "words of a shingle (datatrove: 5)", unit="words", check=between(1, 32), methods=NEAR
     )
     index: tuple[str, ...] = option(
-        (), "documents: finished dedupe folders with signatures/; what they hold already is dropped", is_path=True
+        (),
+        "finished dedupe folders with signatures/; what they hold already is dropped",
+        is_path=True,
+        methods=("documents",),
     )
     export_signatures: bool = option(
-        False, "documents: write signatures/ of what stays, an index for later runs; always with an index"
+        False, "write signatures/ of what stays, an index for later runs; always with an index", methods=("documents",)
     )
     memory_megabytes: int = option(
         4096,

@@ -61,9 +61,18 @@ def between(low: float, high: float) -> Check:
     return lambda v: None if low <= v <= high else f"must lie between {low:g} and {high:g}"
 
 
-def option(default: Any, help: str, *, unit: str = "", check: Check | None = None, is_path: bool = False) -> Any:
-    """A recipe field. ``is_path``: resolved against the recipe's folder."""
-    metadata = {"help": help, "unit": unit, "check": check, "is_path": is_path}
+def option(
+    default: Any,
+    help: str,
+    *,
+    unit: str = "",
+    check: Check | None = None,
+    is_path: bool = False,
+    methods: tuple[str, ...] = (),
+) -> Any:
+    """A recipe field. ``is_path``: resolved against the recipe's folder. ``methods``: the only ones that it is for."""
+    help = f"{', '.join(methods)}: {help}" if methods else help
+    metadata = {"help": help, "unit": unit, "check": check, "is_path": is_path, "methods": methods}
     if isinstance(default, tuple):
         return field(default_factory=lambda: default, metadata=metadata)
     return field(default=default, metadata=metadata)

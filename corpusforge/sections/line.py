@@ -49,6 +49,7 @@ class Setting:
     help: str
     unit: str
     choices: tuple[str, ...]
+    methods: tuple[str, ...] = ()  # of deduplication, where it is not for all of them
 
 
 def settings() -> dict[str, Setting]:
@@ -63,7 +64,9 @@ def settings() -> dict[str, Setting]:
             else:
                 check = spec.metadata["check"]
                 choices = check.values if isinstance(check, OneOf) else ()
-                found[key] = Setting(key, value, spec.metadata["help"], spec.metadata["unit"], choices)
+                found[key] = Setting(
+                    key, value, spec.metadata["help"], spec.metadata["unit"], choices, spec.metadata["methods"]
+                )
 
     collect(Recipe(), "")
     return found

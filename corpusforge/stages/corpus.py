@@ -13,6 +13,7 @@ from corpusforge import errors, recipe
 from corpusforge.sections import Clean, Recipe
 from corpusforge.stages import stage
 from corpusforge.stages.claim import check_apart, claim, digest_of, finished
+from corpusforge.stages.served import unused_lines
 from corpusforge.stages.stage import Execution, Outcome
 
 if TYPE_CHECKING:
@@ -151,15 +152,14 @@ def _index_digest(made: Recipe) -> str:
     """Digest of the signatures that the folders of an index hold. Raises where one has none."""
     from corpusforge.work.near_documents import signature_shards
 
-    if "documents" not in made.dedupe.method:
-        what = f"the method is {', '.join(made.dedupe.method)}, which looks into no index"
-        raise errors.RecipeInvalid("dedupe.index", what, "add documents to dedupe.method, or leave the index out")
     return digest_of(sorted(shard.content for folder in made.dedupe.index for shard in signature_shards(folder)))
 
 
 def dedupe(made: Recipe, upstream: str, output: str, execution: Execution) -> Outcome:
     """Cut repeats from the documents of a finished stage: ``documents/``, ``repeats/``."""
     engine = engine_of(execution)
+    for line in unused_lines(made):
+        execution.progress.say(line)
     before, units = stage.upstream_units(upstream, "documents")
     section: dict[str, Any] = {"dedupe": recipe.as_dict(made.dedupe)}
     section["dedupe"].pop("memory_megabytes")  # how, not what

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from corpusforge import shards
 from corpusforge.sections import Recipe
 from corpusforge.stages import corpus, stage
+from corpusforge.stages.served import unused_lines
 from corpusforge.stages.stage import Execution
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ def dedupe(made: Recipe, upstream: str, execution: Execution) -> Preview:
     """Find the repeats of a finished stage's documents, with examples; cut nothing."""
     from corpusforge.beam import dedupe as beam_dedupe
 
+    for line in unused_lines(made):
+        execution.progress.say(line)
     _, units = stage.upstream_units(upstream, "documents")
     examples: dict[str, list[dict[str, Any]]] = {}
     with tempfile.TemporaryDirectory(prefix="corpusforge-") as scratch:

@@ -1,0 +1,56 @@
+"""Settings of deduplication that no method of the chain uses: what is asked for and would not happen is said.
+
+Comes in: a recipe, and which settings were given on the command line. Goes out: an error, or lines to show. The one
+decision: on the command line such a setting is a mistake and ends the run before it begins; a recipe may hold settings
+for methods that are named another time, so there it is a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from corpusforge import errors, sections
+from corpusforge.sections import Recipe
+
+_SETTINGS = sections.settings()
+
+
+def check_given(made: Recipe, given: Mapping[str, str]) -> None:
+    """Raise `errors.RecipeInvalid` for a setting given for nothing. ``given``: keys, and the flags they came by.
+
+    Saying no to what is off anyway (``--no-signatures``) is no mistake.
+    """
+    for key, flag in given.items():
+        if _is_unused(made, key) and _value(made, key) is not False:
+            mend = f"add {_or(_SETTINGS[key].methods)} to --method, or leave it out"
+            raise errors.RecipeInvalid(flag, f"the method {', '.join(made.dedupe.method)} does not use it", mend)
+
+
+def unused_lines(made: Recipe) -> list[str]:
+    """A line for each setting of a recipe that is not the default and is not used.
+
+    Raises `errors.RecipeInvalid` for an index: whoever names one believes that what it holds is dropped.
+    """
+    if made.dedupe.index and _is_unused(made, "dedupe.index"):
+        what = f"the method is {', '.join(made.dedupe.method)}, which looks into no index"
+        raise errors.RecipeInvalid("dedupe.index", what, "add documents to dedupe.method, or leave the index out")
+    keys = [k for k, spec in _SETTINGS.items() if _is_unused(made, k) and _value(made, k) != spec.default]
+    methods = ", ".join(made.dedupe.method)
+    return [f"{k} is not used by {methods}; it is for {_or(_SETTINGS[k].methods)}" for k in keys]
+
+
+def _is_unused(made: Recipe, key: str) -> bool:
+    served = _SETTINGS[key].methods if key in _SETTINGS else ()
+    return bool(served) and not set(served) & set(made.dedupe.method)
+
+
+def _value(made: Recipe, key: str) -> object:
+    return getattr(made.dedupe, key.removeprefix("dedupe."))
+
+
+def _or(names: tuple[str, ...]) -> str:
+    """
+    >>> _or(("lines",)), _or(("lines", "exact-spans", "near-spans"))
+    ('lines', 'lines, exact-spans or near-spans')
+    """
+    return " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

@@ -1,0 +1,100 @@
+"""A flag that no method of the chain uses is refused in one line; a recipe's setting is said to be unused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from test_dedupe_index import page, stage
+
+from corpusforge import errors, sections
+from corpusforge.cli import cli, main
+from corpusforge.progress import Silent
+from corpusforge.sections import Dedupe, Recipe
+from corpusforge.stages import corpus, preview
+from corpusforge.stages.served import check_given, unused_lines
+from corpusforge.stages.stage import Execution
+
+FLAGS = {
+    "--span-sentences": ("4", "exact-spans or near-spans"),
+    "--min-sentences": ("1", "lines, exact-spans or near-spans"),
+    "--min-words": ("5", "lines, exact-spans or near-spans"),
+    "--sentences": ("builtin", "lines"),
+    "--threshold": ("0.8", "near-spans or documents"),
+    "--permutations": ("128", "near-spans or documents"),
+    "--shingle-words": ("3", "near-spans or documents"),
+    "--index": ("d1", "documents"),
+    "--export-signatures": (None, "documents"),
+    "--fold-numbers": (None, "exact-spans, near-spans or documents"),
+}
+METHODS = ("lines", "exact-spans", "near-spans", "documents")
+
+
+@pytest.mark.parametrize("flag", FLAGS)
+def test_a_flag_for_nothing_is_one_line(flag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    value, served = FLAGS[flag]
+    method = next(m for m in METHODS if m not in served)
+    words = ["dedupe", str(tmp_path), "--output", str(tmp_path / "out"), "--method", method, flag]
+    with pytest.raises(SystemExit) as ended:
+        main(words + ([value] if value else []))
+    said = capsys.readouterr().err
+    assert ended.value.code == 1 and said.count("\n") == 1
+    assert said == (
+        f"corpusforge: {flag}: the method {method} does not use it; add {served} to --method, or leave it out\n"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_help_names_the_methods_of_each_flag() -> None:
+    shown = " ".join(CliRunner().invoke(cli, ["dedupe", "--help"], terminal_width=200).output.split())
+    for key, spec in sections.settings().items():
+        if key.startswith("dedupe.") and spec.methods:
+            assert spec.help.startswith(", ".join(spec.methods) + ": ")
+    for flag, (_, served) in FLAGS.items():
+        assert served.replace(" or ", ", ") + ": " in shown.split(f" {flag} ", 1)[-1] or flag in (
+            "--export-signatures",
+            "--fold-numbers",
+        )
+
+
+@pytest.mark.parametrize("flag", ["--no-signatures", "--keep-numbers"])
+def test_saying_no_to_what_is_off_is_no_mistake(flag: str, tmp_path: Path) -> None:
+    upstream = stage(tmp_path / "in", {"a": page("a")})
+    words = ["dedupe", upstream, "--output", str(tmp_path / "out"), "--method", "lines", "--sentences", "builtin"]
+    assert CliRunner().invoke(cli, [*words, "--workers", "1", flag]).exit_code == 0
+
+
+def test_set_and_run_are_held_to_it_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["run", "quickstart", "--output", str(tmp_path / "out"), "--set", "dedupe.threshold=0.7"])
+    assert "--set dedupe.threshold: the method exact-spans does not use it" in capsys.readouterr().err
+
+
+def test_what_the_chain_uses_is_taken() -> None:
+    made = Recipe(dedupe=Dedupe(method=("lines", "documents"), threshold=0.7, sentences="builtin"))
+    check_given(made, {"dedupe.threshold": "--threshold", "dedupe.sentences": "--sentences", "seed": "--seed"})
+    assert not unused_lines(made)
+
+
+class Said(Silent):
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, line: str) -> None:
+        self.lines.append(line)
+
+
+@pytest.mark.parametrize("dry", [True, False])
+def test_a_recipe_that_sets_what_is_not_used_is_told(tmp_path: Path, dry: bool) -> None:
+    upstream = stage(tmp_path / "in", {"a": page("a")})
+    made, said = Recipe(dedupe=Dedupe(threshold=0.9, export_signatures=True)), Said()
+    execution = Execution(workers=1, progress=said)
+    _ = preview.dedupe(made, upstream, execution) if dry else corpus.dedupe(made, upstream, f"{tmp_path}/o", execution)
+    assert said.lines[:2] == [
+        "dedupe.threshold is not used by exact-spans; it is for near-spans or documents",
+        "dedupe.export_signatures is not used by exact-spans; it is for documents",
+    ]
+    indexed = Recipe(dedupe=Dedupe(index=("d1",)))
+    with pytest.raises(errors.RecipeInvalid, match="looks into no index"):
+        _ = preview.dedupe(indexed, upstream, execution) if dry else corpus.dedupe(indexed, upstream, "o", execution)
