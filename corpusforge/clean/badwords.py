@@ -21,10 +21,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpusforge import errors
+from corpusforge.clean.expressions import refusal_of
 from corpusforge.clean.fetch import LISTS, cache_folder
 from corpusforge.clean.rules import Rules
 from corpusforge.clean.step import Verdict, page_verdict
 from corpusforge.clean.urls import is_drawn, normalise_urls
+
+LONGEST = 1000
+"""Characters of an entry. The longest of LDNOOBW's 28 lists has 32."""
 
 
 class Badwords:
@@ -79,6 +83,13 @@ class Badwords:
         entries = "|".join(_escaped(entry) for entry in self.entries)
         return f"(?i)(?:^|[^0-9a-z_])(?:{entries})(?:[^0-9a-z_]|$)" if self.edges else f"(?i){entries}"
 
+    def check(self, where: str) -> None:
+        """Raises `errors.InputUnreadable` for a list that is too large for an expression."""
+        if refusal_of(self._wide):
+            size = sum(map(len, self.entries))
+            what = f"{len(self.entries)} entries of {size} characters are more than RE2 takes as one expression"
+            raise errors.InputUnreadable(where, what, "leave some out")
+
     def digest(self) -> str:
         """SHA-256 of the entries, for the digest of a stage."""
         return hashlib.sha256("\n".join([str(self.edges), *self.entries]).encode()).hexdigest()
@@ -92,7 +103,7 @@ def load_badwords(setting: str, language: str, rules: Rules, *, required: bool) 
     """The list of a language from the cache ("fetched") or a folder; null: "off", or there is none for it.
 
     ``required``: the run is about this language. Raises `errors.ResourceMissing` where nothing was fetched, or where
-    a folder lacks a list that exists for a required language.
+    a folder lacks a list that exists for a required language, `errors.InputUnreadable` for a list that is none.
     """
     named = re.fullmatch("[A-Za-z0-9-]+", language)  # it comes from documents, and becomes the name of a file
     if setting == "off" or not named or (setting == "fetched" and language not in LISTS):
@@ -108,15 +119,23 @@ def load_badwords(setting: str, language: str, rules: Rules, *, required: bool) 
             "run 'corpusforge rules fetch badwords', name a folder of lists, or switch it off with '--badwords off'",
         )
     removed = {entry for key, _, entry in (r.partition(":") for r in rules.badwords_removed) if key == language}
-    entries = {line.strip() for line in _read(path).split("\n")} - removed - {""}
-    return Badwords(sorted(entries), edges=language not in rules.badword_substring_languages)
+    entries = set(_read(path)) - removed - {""}
+    words = Badwords(sorted(entries), edges=language not in rules.badword_substring_languages)
+    words.check(str(path))
+    return words
 
 
-def _read(path: Path) -> str:
+def _read(path: Path) -> list[str]:
+    mend = "one word a line, in UTF-8"
     try:
-        return path.read_text("utf-8")
+        lines = [line.strip() for line in path.read_text("utf-8").split("\n")]
     except (OSError, UnicodeDecodeError) as error:
-        raise errors.InputUnreadable(str(path), f"no list of words ({error})", "one word a line, in UTF-8") from None
+        raise errors.InputUnreadable(str(path), f"no list of words ({error})", mend) from None
+    for number, line in enumerate(lines, 1):
+        if len(line) > LONGEST:
+            what = f"no word: {len(line)} characters, where {LONGEST} are the most"
+            raise errors.InputUnreadable(f"{path}, line {number}", what, mend)
+    return lines
 
 
 @dataclass(frozen=True)
@@ -139,9 +158,17 @@ class BadwordsStep:
         return "badwords"
 
     def check(self) -> None:
-        """Raises `errors.ResourceMissing` where the list of the run's language is needed and missing."""
+        """Raises `errors.ResourceMissing` where the list of the run's language is needed and missing.
+
+        Where each page has its own language every list is read, so that one that is none stops no run half-way.
+        """
         if self.language:
             self._list_of(self.language)
+            return
+        folder = cache_folder("badwords") if self.lists == "fetched" else Path(self.lists)
+        names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+        for name in filter(re.compile("[a-z]{2,3}").fullmatch, names):
+            self._list_of(name)
 
     def resources(self) -> dict[str, Any]:
         """The list, what is left out of it, the share."""

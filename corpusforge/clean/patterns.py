@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpusforge import errors
+from corpusforge.clean.expressions import refusal_of
 from corpusforge.clean.pack import Pack
 from corpusforge.clean.step import Codes, LineCounts, Verdict, dropped_lines
 from corpusforge.text import I64, split_lines
@@ -47,11 +48,7 @@ class Patterns(Pack):
 def _refused(expression: str) -> str | None:
     if len(expression) > _LONGEST:
         return f"longer than {_LONGEST} characters"
-    try:
-        pc.match_substring_regex(pa.array([""]), expression)
-    except pa.ArrowInvalid as error:
-        return " ".join(str(error).split())[:200]
-    return None
+    return refusal_of(expression)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ and a list of blocked ones keeps it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,16 +20,20 @@ import xxhash
 
 from corpusforge import errors
 from corpusforge.clean.domains import Domains, load_domains, read_entries
+from corpusforge.clean.expressions import refusal_of
 from corpusforge.clean.step import Verdict
 
 REASONS = ("kept", "page:url-not-allowed", "page:url-blocked")
 NOT_ALLOWED, BLOCKED = 1, 2
 
-_GROUP = 500
-"""Substrings of one expression: RE2 refuses expressions beyond 8 MiB compiled (``max_mem`` in re2/re2.h)."""
+_GROUP = 20_000
+"""Characters of one expression: RE2 refuses expressions beyond 8 MiB compiled (``max_mem`` in re2/re2.h)."""
 
 _MOST_SUBSTRINGS = 10_000
 """Each is looked for in every URL; lists beyond this are lists of domains."""
+
+_LONGEST = 2000
+"""Characters of a substring: no URL is longer in practice (the Sitemaps protocol 0.9 has 2,048)."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,11 @@ class UrlLists:
         if self.allow and not len(self._allowed):
             what = "the list of allowed domains is empty: no page would stay"
             raise errors.RecipeInvalid("urls.allow", what, "name domains, or leave it out")
-        _ = self._blocked, self._expressions
+        _ = self._blocked
+        for group, expression in self._expressions:
+            if wrong := refusal_of(expression):
+                what = f"{len(group)} entries from '{group[0][:40]}' on: {wrong}"
+                raise errors.RecipeInvalid("urls.block_substrings", what, "shorten or leave out entries")
 
     def resources(self) -> dict[str, Any]:
         """Digests of the lists' entries, wherever they were written down."""
@@ -100,14 +109,24 @@ class UrlLists:
         if len(entries) > _MOST_SUBSTRINGS:
             what = f"{len(entries)} substrings, where {_MOST_SUBSTRINGS} are the most"
             raise errors.RecipeInvalid("urls.block_substrings", what, "put names of domains into urls.block")
-        groups = [entries[i : i + _GROUP] for i in range(0, len(entries), _GROUP)]
-        return [(group, f"(?i){'|'.join(_escaped(entry) for entry in group)}") for group in groups]
+        if long := next((entry for entry in entries if len(entry) > _LONGEST), None):
+            what = f"'{long[:40]}...' has {len(long)} characters, where {_LONGEST} are the most"
+            raise errors.RecipeInvalid("urls.block_substrings", what, "give parts of URLs")
+        return [(group, f"(?i){'|'.join(_escaped(entry) for entry in group)}") for group in _groups(entries)]
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if not key.startswith("_")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+
+
+def _groups(entries: list[str]) -> list[list[str]]:
+    """Entries one behind the other, in runs of up to `_GROUP` characters."""
+    ends = np.cumsum([len(entry) for entry in entries])
+    runs = ends // _GROUP
+    bounds = [0, *(np.flatnonzero(np.diff(runs)) + 1).tolist(), len(entries)]
+    return [entries[a:b] for a, b in itertools.pairwise(bounds) if b > a]
 
 
 def _found(urls: pa.Array, group: Sequence[str], expression: str) -> pa.StringArray:

@@ -2,10 +2,10 @@
 
 Comes in: a decoded page. Goes out: what is too much in it, or None. The one decision: counts of tags and attributes
 bound what parsing can cost. Measured with resiliparse 2.0: a parsed element takes 300 to 560 bytes, so 8 MiB of
-``<p>a`` take 1.2 GB; the attributes of a tag are compared with each other (32,000 of them: 2 s); what closes an element walks up
-through all that it lies in (7 ns each: 40,000 ``<span>`` with 40,000 ``<hr>``: 12 s); a line of a list is indented by
-its depth (60,000 ``<ul>``: 3.6 GB of text); finding the main content takes the product of elements and the depth of
-``div`` and ``article``, so 200 KB of ``<div>`` take 30 s. Real pages stay far below; docs/cleaning.md says how far.
+``<p>a`` take 1.2 GB; the attributes of a tag are compared with each other (32,000 of them: 2 s); what closes an element
+walks up through all that it lies in (7 ns each: 40,000 ``<span>`` with 40,000 ``<hr>``: 12 s); a line of a list is
+indented by its depth (60,000 ``<ul>``: 3.6 GB of text); finding the main content takes the product of elements and the
+depth of ``div`` and ``article``, so 200 KB of ``<div>`` take 30 s. Real pages stay far below: see docs/cleaning.md.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from oracles.c4_tfds import bad_word
 
 from corpusforge import errors
 from corpusforge.clean.badwords import Badwords, BadwordsStep, load_badwords
+from corpusforge.clean.c4 import C4Step
 from corpusforge.clean.fetch import LISTS
 from corpusforge.clean.rules import Rules
 
@@ -118,3 +119,23 @@ def test_pages_without_a_url_are_drawn_by_their_id(
     documents = documents.set_column(1, "url", pa.nulls(400, pa.string()))
     verdict = BadwordsStep(str(tmp_path), "en", dataclasses.replace(rules, badword_fraction=0.5)).apply(documents)
     assert 140 < verdict.codes.sum() < 260
+
+
+@pytest.mark.parametrize("language", ["en", ""])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("fine\n" + "a" * 2_000_000 + "\n", r"en, line 2: no word: 2000000 characters"),
+        ("\n".join(f"word{i:x}" * 3 for i in range(100_000)), "100000 entries of .* more than RE2 takes"),
+    ],
+)
+def test_lists_that_are_too_large_stop_before_the_run(
+    text: str, said: str, language: str, rules: Rules, tmp_path: Path
+) -> None:
+    (tmp_path / "en").write_text(text)
+    (tmp_path / "README.md").write_text("b" * 5000)
+    with pytest.raises(errors.InputUnreadable, match=said) as caught:
+        BadwordsStep(str(tmp_path), language, rules).check()
+    assert "\n" not in str(caught.value)
+    with pytest.raises(errors.InputUnreadable, match=said):
+        C4Step(dataclasses.replace(rules, badwords_in_lines=True), "builtin", str(tmp_path)).check()

@@ -102,3 +102,17 @@ def test_lists_that_could_not_work_stop_before_the_run(tmp_path: Path) -> None:
     with pytest.raises(errors.RecipeInvalid, match="no page would stay"):
         UrlLists(allow=(f"@{tmp_path / 'empty.txt'}",)).check()
     assert UrlLists().is_empty
+
+
+def test_substrings_that_are_too_long_stop_before_the_run(tmp_path: Path) -> None:
+    (tmp_path / "long.txt").write_text("/ads/\n" + "x" * 3_000_000 + "\n")
+    with pytest.raises(errors.RecipeInvalid, match="3000000 characters, where 2000 are the most"):
+        UrlLists(block_substrings=(f"@{tmp_path / 'long.txt'}",)).check()
+
+
+def test_the_longest_lists_of_substrings_work() -> None:
+    """In letters that fold to most bytes: each group compiles."""
+    parts = tuple(f"{i:05d}" + "\u1e9e\u212a\u0416" * 600 for i in range(300))
+    step = UrlLists(block_substrings=parts)
+    step.check()
+    assert decide(step, [f"http://a/{parts[299].lower()}", "http://a/"])[0][0] == "page:url-blocked"

@@ -69,8 +69,8 @@ LANGUAGE = re.compile("-(arabic|bulgarian|czech|greek|hebrew|hungarian|polish|ru
 
 
 def test_share_of_real_pages_decoded_rightly(shared_data: Path) -> None:
-    """230 files in 40 encodings from chardet's tests, nothing declared: 226 come out letter for letter (98.3 %)."""
-    right, total = 0, 0
+    """230 files in 32 encodings from chardet's tests, nothing declared: 226 come out letter for letter (98.3 %)."""
+    wrong, total, encodings = [], 0, set()
     with tarfile.open(shared_data / "nasty/chardet-tests.tar.gz") as archive:
         for member in archive.getmembers():
             file = archive.extractfile(member)
@@ -78,7 +78,8 @@ def test_share_of_real_pages_decoded_rightly(shared_data: Path) -> None:
                 continue
             data, folder = file.read(), LANGUAGE.sub("", member.name.split("/")[-2])
             true = data.decode(PYTHON_NAMES.get(folder, folder), "replace").removeprefix("\ufeff")
-            right += decode(data, is_html=True) == true
+            wrong += [folder] if decode(data, is_html=True) != true else []
             total += 1
-    assert total == 230
-    assert right / total >= 0.98
+            encodings.add(folder)
+    assert total == 230 and len(encodings) == 32
+    assert sorted(wrong) == ["Johab", "iso-8859-7", "windows-1252", "windows-1252"]
