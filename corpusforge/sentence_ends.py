@@ -17,6 +17,7 @@ docs/cleaning.md says how far the two agree.
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +33,7 @@ REFERENCES = 4  # so many reference marks may follow those
 REFERENCE_BYTES = 6  # inside the brackets: "12", "n 7", "edit"
 OPENERS = 3  # so many quotes, brackets, dashes (with a space) may stand before a start
 WORD = 8  # letters of the longest word in a list
+AT_ONCE = 1 << 17  # clusters judged together: bounds memory at 40 MiB; the end marks of 16 MB of usual text
 
 TITLES = "mr mrs ms dr prof mt rev gen col lt sgt capt cmdr gov sen rep hon messrs maj adm vs cf viz"
 """Never end a sentence: titles before names, connectives. Most are among the abbreviations Punkt learned for English
@@ -105,7 +107,7 @@ class _Places(NamedTuple):
         code = np.where(width > 1, first << 8 | self.byte(where + 1), first)
         return np.where(width > 2, code << 8 | self.byte(where + 2), code), width
 
-    def rows(self, chosen: I64 | Mask) -> _Places:
+    def rows(self, chosen: I64 | Mask | slice) -> _Places:
         return _Places(self.data, self.low[chosen], self.high[chosen])
 
 
@@ -127,6 +129,22 @@ class _Clusters(NamedTuple):
     loud: Mask
     dots: Mask
     places: _Places
+
+    def rows(self, chosen: slice) -> _Clusters:
+        return _Clusters(*(column[chosen] for column in self[:-1]), self.places.rows(chosen))
+
+
+class _Capitals:
+    """Which documents hold a letter A to Z: looked for once, where that is asked at all."""
+
+    def __init__(self, data: U8, offsets: I64) -> None:
+        self.data, self.offsets = data, offsets
+
+    @functools.cached_property
+    def held(self) -> Mask:
+        first = self.offsets[0]
+        capitals = np.flatnonzero((self.data[first : self.offsets[-1]] - np.uint8(0x41)) < 26) + first
+        return np.diff(np.searchsorted(capitals, self.offsets)) > 0
 
 
 def _clusters(data: U8, offsets: I64) -> _Clusters:
@@ -156,7 +174,13 @@ def sentence_stops(data: U8, offsets: I64) -> I64:
 
     Document i is ``data[offsets[i]:offsets[i + 1]]``; what it holds has no influence on its neighbours.
     """
-    clusters = _clusters(data, offsets)
+    clusters, capitals = _clusters(data, offsets), _Capitals(data, offsets)
+    parts = (slice(first, first + AT_ONCE) for first in range(0, len(clusters.starts), AT_ONCE))
+    return np.concatenate([np.zeros(0, np.int64), *(_stops(clusters.rows(part), capitals) for part in parts)])
+
+
+def _stops(clusters: _Clusters, capitals: _Capitals) -> I64:
+    """The stops of some clusters."""
     places = clusters.places
     stops = _behind_closers(places, clusters.stops)
     before = places.byte(clusters.starts - 3)
@@ -166,7 +190,7 @@ def sentence_stops(data: U8, offsets: I64) -> I64:
     near = np.flatnonzero((space > stops) & (space - stops < GAP))
     ends = space - stops >= GAP
     start = _behind_openers(places.rows(near), space[near])
-    near = near[_may_start(places.rows(near), start) | _starts_small(places.rows(near), start, offsets)]
+    near = near[_may_start(places.rows(near), start) | _starts_small(places.rows(near), start, capitals)]
     ends[near] = True
     quiet = near[~clusters.cjk[near] & ~clusters.loud[near]]
     ends[quiet] = _dots_end(clusters, quiet, space[quiet])
@@ -242,14 +266,12 @@ def _may_start(places: _Places, where: I64) -> Mask:
     return np.asarray(_START[places.byte(where)] & ~small & ~space)
 
 
-def _starts_small(places: _Places, where: I64, offsets: I64) -> Mask:
+def _starts_small(places: _Places, where: I64, capitals: _Capitals) -> Mask:
     """Whether a letter a to z starts a sentence here, as in a document that has no capitals."""
     first = places.byte(where)
     small = np.flatnonzero((first >= 0x61) & (first <= 0x7A))
     if len(small):
-        capitals = np.flatnonzero((places.data[offsets[0] : offsets[-1]] - np.uint8(0x41)) < 26) + offsets[0]
-        held = np.diff(np.searchsorted(capitals, offsets)) > 0
-        small = small[~held[np.searchsorted(offsets, where[small], "right") - 1]]
+        small = small[~capitals.held[np.searchsorted(capitals.offsets, where[small], "right") - 1]]
     found = np.zeros(len(where), bool)
     found[small] = True
     return found

@@ -21,7 +21,7 @@ from corpusforge.sections import Dedupe
 from corpusforge.units import ShardUnit, UnitResult
 from corpusforge.work import memory
 from corpusforge.work.chain import CarryWork, Chained, chained, units_below
-from corpusforge.work.slices import ChainUnit
+from corpusforge.work.slices import ChainUnit, largest_document
 
 METHODS = {
     "lines": "corpusforge.beam.lines",
@@ -89,7 +89,8 @@ def within_budget(
     if not engine.is_local:
         return engine, settings  # what other runners hold is theirs
     text_bytes = text_bytes or _TEXT_OF_SHARD * sum(unit.bytes for unit in units)
-    planned = memory.plan(settings.memory_megabytes << 20, engine.width(len(units)), text_bytes)
+    largest = largest_document(units)
+    planned = memory.plan(settings.memory_megabytes << 20, engine.width(len(units)), text_bytes, largest)
     progress.say(f"{', '.join(settings.method)}: {planned.words(text_bytes)}")
     engine = dataclasses.replace(engine, workers=planned.workers)
     return engine, dataclasses.replace(settings, memory_megabytes=planned.shuffle_bytes >> 20)

@@ -38,7 +38,8 @@ from corpusforge.work.bands import (
     write_shared,
 )
 from corpusforge.work.dedupe import plan_rounds
-from corpusforge.work.items import forget
+from corpusforge.work.items import forget, mapped_bytes
+from corpusforge.work.memory import give_back
 from corpusforge.work.near import CompareWork, Signing, banded, compared_folder, pairs_folder, write_pairs
 
 
@@ -61,11 +62,13 @@ def find_alike(
     alike: Alike,
 ) -> list[UnitResult]:
     """Write the COMPARED rows of all units. ``items``: how many there are."""
-    rounds = plan_rounds(items, alike.memory_bytes, PARTITIONS) if engine.is_local else 1
+    memory = max(alike.memory_bytes // 4, alike.memory_bytes - mapped_bytes(scratch)) if engine.is_local else 0
+    rounds = plan_rounds(items, memory, PARTITIONS) if engine.is_local else 1
+    give_back()
     compare(engine, units, scratch, rounds, progress, ordered=signing.ordered)
     pairing = _Pairing(scratch, signing, rounds, Slots(PARTITIONS, 1))
     if engine.is_local:
-        pairing = _mark(engine, units, pairing, items * signing.bands.bands, alike.memory_bytes, progress)
+        pairing = _mark(engine, units, pairing, items * signing.bands.bands, memory, progress)
     _run_rounds(engine, units, pairing, pairs_folder(scratch, pairing.slots.rounds), _pair_round, "pair", progress)
     forget()  # what this process mapped counts as its memory
     work = CompareWork(scratch, signing, alike.threshold, (rounds, pairing.slots.rounds), alike.best)

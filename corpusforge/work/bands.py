@@ -47,6 +47,9 @@ _BITS_A_HASH = 2
 """At one shared hash of twenty, five unique ones of two hundred pass for shared, and a bitmap is a hundredth of the
 hashes."""
 
+ITEMS_AT_ONCE = 1 << 17
+"""Items whose band hashes are looked at together: 10 MiB at ten bands. One document may have millions."""
+
 
 class Slots(NamedTuple):
     """Ranges of the hash: ``partitions`` of each of ``rounds``."""
@@ -70,13 +73,15 @@ class Banded(NamedTuple):
     ordered: bool = False
 
     def parts(self) -> Iterator[tuple[Part, I64, U64]]:
-        """Parts of the unit with the rows of their items and the hashes of all bands, item after item."""
+        """Parts of the unit with the rows of some of their items and the hashes of all bands, item after item."""
         for part in open_items(self.folder, self.unit).parts:
             real = part.hashes != 0
             a, b = np.searchsorted(self.gone, [part.first, part.first + len(real)])
             real[self.gone[a:b] - part.first] = False
-            rows = np.flatnonzero(real)
-            yield part, rows, part.bands(self.bands)[rows].ravel()
+            rows, bands = np.flatnonzero(real), part.bands(self.bands)
+            for first in range(0, len(rows), ITEMS_AT_ONCE):
+                chosen = rows[first : first + ITEMS_AT_ONCE]
+                yield part, chosen, bands[chosen].ravel()
 
 
 def mark_blocks(banded: Banded, slots: Slots, round: int) -> list[tuple[int, bytes]]:
@@ -137,12 +142,15 @@ class SharedSlots(NamedTuple):
     width: int
 
     def contain(self, hashes: U64) -> Bools:
-        """Which hashes two items may have. ``hashes``: in the order of their slots."""
+        """Which hashes two items may have. They come in the order of other slots, so what a slot holds is read once."""
         found = np.zeros(len(hashes), np.bool_)
-        for number, a, b in _runs(self.slots.of(hashes)):
+        slot = self.slots.of(hashes)
+        order = np.argsort(slot, kind="stable")
+        for number, a, b in _runs(slot[order]):
             bits = np.frombuffer(read_shared(self.folder, number).bits, np.uint8)
-            at = (hashes[a:b] & np.uint64(0xFFFFFFFF)) >> np.uint64(32 - self.width)
-            found[a:b] = bits[at >> np.uint64(3)] >> (at & np.uint64(7)).astype(np.uint8) & 1
+            chosen = order[a:b]
+            at = (hashes[chosen] & np.uint64(0xFFFFFFFF)) >> np.uint64(32 - self.width)
+            found[chosen] = bits[at >> np.uint64(3)] >> (at & np.uint64(7)).astype(np.uint8) & 1
         return found
 
     def counts(self) -> tuple[int, int]:

@@ -112,6 +112,12 @@ def open_items(folder: str, unit: int) -> UnitItems:
     return _mapped(folder, unit, (found.st_mtime_ns, found.st_ino, found.st_size))
 
 
+def mapped_bytes(folder: str) -> int:
+    """What units that are mapped together take at most."""
+    sizes = sorted(sum(shard.bytes for shard in entry.tables.values()) for entry in shards.load_entries(folder))
+    return sum(sizes[-_MAPPED:])
+
+
 def forget() -> None:
     """Let go of the mapped files, so that removing them frees their space."""
     _mapped.cache_clear()

@@ -7,7 +7,11 @@ not depend on any of it, so workers are taken away without asking; a budget too 
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from typing import NamedTuple
+
+import pyarrow as pa
 
 from corpusforge import errors
 
@@ -24,39 +28,65 @@ BYTES_OF_SPAN = 128
 SPAN_BYTES = 141
 """Memory that comparing takes a span, as `work.dedupe.peak_bytes` has it."""
 
+SLICE_BYTES = 4 << 20
+"""Text that a worker's memory above is for (`work.slices.SLICE_BYTES`): only one document alone may be larger."""
+LARGE_FACTOR = 24
+"""Memory to a byte of a larger document, at most (own measurement: near-spans, 20 MB of sentences of nine bytes, on
+which it takes 460 MiB; of usual text it takes a third of that)."""
+
 
 class Plan(NamedTuple):
-    """``shuffle_bytes``: for one round of comparison. ``peak_bytes``: expected, of all processes together."""
+    """``shuffle_bytes``: for one round of comparison. ``peak_bytes``: expected, of all processes together.
+
+    ``large_bytes``: that the largest document may take of it, at most, beyond the share of its worker.
+    """
 
     workers: int
     shuffle_bytes: int
     spans: int
     peak_bytes: int
     rounds: int
+    large_bytes: int = 0
+    budget: int = 0
 
     def words(self, text_bytes: int) -> str:
         """For people, before the work begins."""
         workers = f"{self.workers} worker{'s' if self.workers > 1 else ''}"
         rounds = f"{self.rounds} round{'s' if self.rounds > 1 else ''} of comparison"
         work = f"about {self.spans:,} spans in {text_bytes / 1e6:,.0f} MB of text"
-        return f"{work}: {workers}, {rounds}, an expected peak of {self.peak_bytes / 2**20:,.0f} MiB"
+        said = f"{work}: {workers}, {rounds}, an expected peak of {self.peak_bytes / 2**20:,.0f} MiB"
+        if self.large_bytes:
+            said += f", up to {self.large_bytes / 2**20:,.0f} MiB of it for the largest document"
+        return f"{said}: more than --memory-budget" if self.peak_bytes > self.budget else said
 
 
-def plan(budget: int, workers: int, text_bytes: int) -> Plan:
-    """Spend a budget. Raises `errors.RecipeInvalid` with the smallest that works.
+def plan(budget: int, workers: int, text_bytes: int, largest_document: int = 0) -> Plan:
+    """Spend a budget. ``largest_document``: bytes of text. Raises `errors.RecipeInvalid` with the smallest that works.
 
-    >>> plan(2 << 30, 16, 10**9).workers
-    4
+    A document is never split, so one that is too large for the budget is said to be, and taken all the same.
+
+    >>> plan(2 << 30, 16, 10**9).workers, plan(2 << 30, 16, 10**9, 40 << 20).workers
+    (4, 2)
     """
     smallest = MAIN_BYTES + ALONE_BYTES
     if budget < smallest:
         what = f"{budget >> 20} MB is too small: one process takes {smallest >> 20} MB before it reads anything"
         raise errors.RecipeInvalid("dedupe.memory_megabytes", what, f"set it to {smallest >> 20} or more")
-    fit = (budget - MAIN_BYTES) // WORKER_BYTES
+    large = LARGE_FACTOR * max(0, largest_document - SLICE_BYTES)
+    fit = (budget - MAIN_BYTES - large) // WORKER_BYTES
     workers = max(1, min(workers, fit))
     shuffle = budget - MAIN_BYTES
     spans = text_bytes // BYTES_OF_SPAN
     rounds = max(1, -(-spans * SPAN_BYTES // shuffle))
-    working = ALONE_BYTES if workers == 1 else workers * WORKER_BYTES
+    working = large + (ALONE_BYTES if workers == 1 else workers * WORKER_BYTES)
     peak = MAIN_BYTES + max(working, min(spans * SPAN_BYTES, shuffle))
-    return Plan(workers, shuffle, spans, peak, rounds)
+    return Plan(workers, shuffle, spans, peak, rounds, large, budget)
+
+
+def give_back() -> None:
+    """Give memory that is free but held by allocators back to the system, before much is asked for elsewhere."""
+    pa.default_memory_pool().release_unused()
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc alone holds on to freed arrays, and has it
+        if trim is not None:
+            trim(0)

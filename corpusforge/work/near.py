@@ -30,6 +30,7 @@ from corpusforge.dedupe.minhash import Signer
 from corpusforge.dedupe.near import SIGNED, Pairs
 from corpusforge.dedupe.normalise import Bools
 from corpusforge.dedupe.packed import pack
+from corpusforge.dedupe.sign_spans import sign_spans
 from corpusforge.dedupe.spans import SPANS
 from corpusforge.dedupe.words import whole_documents
 from corpusforge.seeds import U64
@@ -106,18 +107,19 @@ def sign_documents(documents: pa.RecordBatch, signing: Signing) -> tuple[pa.Reco
     """SPANS and SIGNED rows of a DOCUMENTS batch."""
     if signing.span_sentences:
         found = sentence_spans(documents.column("text"))
-        sets = signing.signer.shingles(found).span_sets(signing.span_sentences)
+        signed = sign_spans(found, signing.signer, signing.bands, signing.span_sentences)
         inside = np.repeat(found.bases[: documents.num_rows], np.diff(found.offsets))
-        offsets, starts, stops = found.offsets, found.starts - inside, found.stops - inside
-    else:
-        found = whole_documents(documents.column("text"))
-        sets = signing.signer.shingles(found).document_sets()
-        offsets, starts, stops = found.offsets, np.zeros(documents.num_rows, np.int64), found.stops - found.starts
+        starts, stops = found.starts - inside, found.stops - inside
+        rows = spans.span_rows(documents, found.offsets, starts, stops, signed.hashes, signing.survivor)
+        return rows, near.signed_rows(found.offsets, signed.bands, None, signed.sets)
+    found = whole_documents(documents.column("text"))
+    sets = signing.signer.shingles(found).document_sets()
     signatures, real = signing.signer.sign(sets)
-    hashes = sets.fingerprints() if signing.span_sentences else near.signature_hashes(signatures, real)
-    rows = spans.span_rows(documents, offsets, starts, stops, hashes, signing.survivor)
+    starts, stops = np.zeros(documents.num_rows, np.int64), found.stops - found.starts
+    hashes = near.signature_hashes(signatures, real)
+    rows = spans.span_rows(documents, found.offsets, starts, stops, hashes, signing.survivor)
     bands = np.where(real[:, None], band_hashes(signatures, signing.bands), np.uint64(0))
-    return rows, near.signed_rows(offsets, bands, None if signing.span_sentences else signatures, sets)
+    return rows, near.signed_rows(found.offsets, bands, signatures, sets)
 
 
 def lost(folder: str, unit: int, rounds: int, signing: Signing) -> tuple[U64, U64]:

@@ -8,10 +8,12 @@ documents; the last method of a chain leaves it out.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from corpusforge import schemas, shards
 from corpusforge.dedupe.pieces import PIECES
@@ -56,6 +58,27 @@ def slices(path: str, skip: int = 0) -> Iterator[pa.RecordBatch]:
             last = max(first + 1, int(np.searchsorted(ends, ends[first] + SLICE_BYTES, "right")) - 1)
             yield batch.slice(first, last - first)
             first = last
+
+
+def largest_document(units: Sequence[ShardUnit]) -> int:
+    """Bytes of text of the largest document of these shards, 0 where none is larger than `SLICE_BYTES`.
+
+    Read off the footers of local files: tables are written in batches of about a slice, so a larger one holds a
+    document that is nearly as large.
+    """
+    largest = 0
+    for unit in units:
+        if not shards.is_remote(unit.path) and unit.path.endswith(".parquet"):
+            found = pq.read_metadata(unit.path)
+            at = found.schema.to_arrow_schema().names.index("text")
+            sizes = (_text_column(found.row_group(n), at) for n in range(found.num_row_groups))
+            largest = max(largest, *sizes, 0)
+    return largest if largest > 2 * SLICE_BYTES else 0
+
+
+def _text_column(group: Any, at: int) -> int:
+    """Bytes of a row group's text column."""
+    return int(group.column(at).total_uncompressed_size)
 
 
 def text_size(documents: pa.RecordBatch) -> int:

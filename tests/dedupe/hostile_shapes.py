@@ -6,6 +6,7 @@ python hostile_shapes.py SHAPE METHOD MEGABYTES FOLDER
 from __future__ import annotations
 
 import json
+import multiprocessing
 import random
 import resource
 import sys
@@ -42,6 +43,11 @@ def texts(shape: str) -> Iterator[list[str]]:
         page = "\n".join(" ".join(sentence(dice) for _ in range(6)) for _ in range(3))
         for _ in range(100_000 // ROWS):
             yield [page] * ROWS
+    elif shape == "two-million-short-sentences":
+        letters = np.random.default_rng(5).integers(ord("a"), ord("z") + 1, (2_222_222, 9), np.uint8)
+        letters[:, 0] -= ord("a") - ord("A")
+        letters[:, 7:] = list(b". ")
+        yield [letters.tobytes().decode()]
     elif shape == "one-sentence-a-million-times":
         yield ["Over and over again. " * 1_000_000]
     else:
@@ -70,7 +76,8 @@ def write(shape: str, folder: str) -> list[ShardUnit]:
 
 if __name__ == "__main__":
     shape, method, megabytes, folder = sys.argv[1:]
-    units = write(shape, f"{folder}/in")
+    with multiprocessing.get_context("spawn").Pool(1) as pool:  # what writing takes is not counted
+        units = pool.apply(write, (shape, f"{folder}/in"))
     settings = Dedupe(method=(method,), sentences="builtin", memory_megabytes=int(megabytes), min_sentences=1)
     done = dedupe.run(Engine(1), settings, units, f"{folder}/out", Silent())
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -6,12 +6,14 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpusforge.dedupe import lsh
 from corpusforge.dedupe.lsh import bucket_pairs, count_pairs
 from corpusforge.dedupe.near import find_shared
+from corpusforge.work import bands
 from corpusforge.work.bands import SharedSlots, Slots, shared_width, write_shared
 
 LOW = np.uint64(0xFFFFFFFF)
@@ -38,7 +40,7 @@ def test_pairs_are_as_many_as_counted(sizes: list[int]) -> None:
     assert lsh.NEIGHBOURS * 2 < 60
 
 
-def test_every_shared_hash_passes_and_few_others_do(tmp_path: Path) -> None:
+def test_every_shared_hash_passes_and_few_others_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(0)
     hashes = random.integers(0, 2**64, 40_000, dtype=np.uint64)
     shared = np.concatenate([hashes[:2000], hashes])
@@ -57,6 +59,10 @@ def test_every_shared_hash_passes_and_few_others_do(tmp_path: Path) -> None:
     assert len(passing) < 4000 + 0.06 * len(shared)
     assert known.counts() == (len(passing), 2000)
     assert sorted(set(slot.tolist())) == list(range(15))
+    read, reads = bands.read_shared, []
+    monkeypatch.setattr(bands, "read_shared", lambda folder, slot: reads.append(slot) or read(folder, slot))
+    assert shared[known.contain(shared)].tolist() == shared[np.isin(shared, passing)].tolist()
+    assert reads == list(range(15)), "in any order of hashes every slot is read once"
 
 
 def test_slots_are_ranges_of_the_hash() -> None:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import random
+from pathlib import Path
+
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpusforge import errors
+from corpusforge import errors, schemas, shards
+from corpusforge.units import ShardUnit
 from corpusforge.work import memory
 from corpusforge.work.dedupe import peak_bytes
+from corpusforge.work.slices import largest_document
 
 
 @given(st.integers(400, 1 << 16), st.integers(1, 256), st.integers(0, 10**14))
@@ -34,3 +40,28 @@ def test_words_say_what_is_expected() -> None:
     assert planned.words(10**9) == (
         "about 7,812,500 spans in 1,000 MB of text: 2 workers, 2 rounds of comparison, an expected peak of 1,024 MiB"
     )
+
+
+def test_a_large_document_counts_and_one_that_is_too_large_is_said_to_be() -> None:
+    assert memory.plan(2 << 30, 16, 10**9, 4 << 20) == memory.plan(2 << 30, 16, 10**9)
+    fits, exceeds = (memory.plan(1 << 30, 16, 10**8, size << 20) for size in (20, 40))
+    assert fits.peak_bytes <= 1 << 30 < exceeds.peak_bytes
+    assert exceeds.workers == 1
+    assert fits.words(10**8).endswith("MiB of it for the largest document")
+    assert exceeds.words(10**8).endswith("an expected peak of 1,264 MiB, up to 864 MiB of it for the largest document: "
+                                         "more than --memory-budget")  # fmt: skip
+
+
+def test_the_largest_document_is_read_off_the_shards(tmp_path: Path) -> None:
+    def unit(name: str, *texts: str) -> ShardUnit:
+        writer = shards.ShardWriter(str(tmp_path), name, schemas.DOCUMENTS, "parquet")
+        for text in texts:
+            row = {"id": "a", "source": "s", "position": 0, "text": text}
+            writer.write(pa.RecordBatch.from_pylist([row], schema=schemas.DOCUMENTS))
+        return ShardUnit(0, str(tmp_path / name), len(texts), writer.finish().bytes)
+
+    dice = random.Random(0)
+    usual, large = ("".join(dice.choices("abcdefgh ", k=size)) for size in (1 << 20, 9 << 20))
+    assert largest_document([unit("usual.parquet", usual, usual)]) == 0
+    found = largest_document([unit("usual.parquet", usual), unit("large.parquet", usual, large)])
+    assert len(large) <= found < 1.01 * len(large)
