@@ -123,7 +123,7 @@ def instances_schema(vocab_size: int, *, masks: bool, word_starts: bool = False)
         pa.field("input_ids", pa.list_(ids), nullable=False),  # [CLS] A [SEP] or [CLS] A [SEP] B [SEP]
         # Tokens of segment A with [CLS] and its [SEP], and of segment B with its [SEP]; second 0: one segment only.
         pa.field("segment_lengths", pa.list_(pa.uint16(), 2), nullable=False),
-        pa.field("pair_label", pa.int8()),  # 0: B continues A; 1: B is from elsewhere; null: not a pair format
+        pa.field("pair_label", pa.int8()),  # 0: B continues A; 1: of elsewhere, or swapped; null: no pair
         pa.field("document", pa.uint64(), nullable=False),  # seeds.document_keys of the document A is from
         pa.field("index", pa.uint32(), nullable=False),  # number of the instance in its document and copy, from 0
         pa.field("copy", pa.uint16(), nullable=False),  # which duplicate of the corpus; 0 for static and dynamic

@@ -23,6 +23,7 @@ from corpusforge.report.plain import visible
 from corpusforge.tokens.vocab import Vocab
 
 LABELS = {0: "B continues A", 1: "B is from elsewhere"}
+LABELS_OF_ORDER = {0: "B continues A", 1: "A continues B: swapped"}
 LEGEND = (("[MASK]", "bold red"), ("another token", "bold magenta"), ("left as it was", "bold green"))
 """What a masked position shows (BERT's 80, 10 and 10 %); the token to be predicted stands behind it."""
 
@@ -33,11 +34,12 @@ def show_instances(path: str, table: pa.Table) -> list[RenderableType]:
     vocab = _vocab_of(folder)
     stored = "masked_positions" in table.schema.names
     masker = None if stored or vocab is None else _masker(vocab, manifest)
+    labels = LABELS_OF_ORDER if manifest.get("instances", {}).get("format") == "sop" else LABELS
     shown: list[RenderableType] = [_legend(stored, masker is not None)]
     for row in table.to_pylist():
         if masker is not None:
             row |= _draw(row, masker)
-        shown += [_head(row), Padding(_sentence(row, vocab), (0, 0, 1, 4))]
+        shown += [_head(row, labels), Padding(_sentence(row, vocab), (0, 0, 1, 4))]
     return shown
 
 
@@ -103,10 +105,10 @@ def _legend(stored: bool, drawn: bool) -> Text:
     return legend
 
 
-def _head(row: dict[str, Any]) -> Text:
+def _head(row: dict[str, Any], labels: dict[int, str]) -> Text:
     a, b = row["segment_lengths"]
     label = row.get("pair_label")
-    pair = "" if label is None else f", {LABELS.get(label, label)}"
+    pair = "" if label is None else f", {labels.get(label, label)}"
     masked = len(row.get("masked_positions") or [])
     return Text(
         f"document {row['document']:016x}, instance {row['index']}, copy {row['copy']}: {row['length']} tokens"
