@@ -92,26 +92,28 @@ def _flatten(value: Any, prefix: str, into: dict[str, object]) -> None:
 
 def show_vocabulary(folder: str) -> list[RenderableType]:
     """Size, specials and samples of a vocabulary's tokens."""
+    from corpusforge.tokens.report import longest_tokens, shown, spelling
     from corpusforge.tokens.vocab import Vocab
 
     vocab = Vocab.load(folder)
-    used = [token for at, token in enumerate(vocab.tokens) if at not in set(vocab.unused)]
-    inside = [token for token in used if token.startswith("##")]
+    unused = set(vocab.unused)
+    used = [token for at, token in enumerate(vocab.tokens) if at not in unused]
+    inside = vocab.size - int(vocab.family.starts_word(vocab).sum())
     about = {
         "size": f"{vocab.size:,}",
         "unused slots": f"{len(vocab.unused):,}",
-        "pieces inside words": f"{len(inside):,}",
-        "single characters": f"{sum(len(token.removeprefix('##')) == 1 for token in used):,}",
+        "pieces inside words": f"{inside:,}",
+        "single characters": f"{sum(len(spelling(vocab, token)) == 1 for token in used):,}",
         "family": vocab.family.name,
         **vocab.family.about(),
         "digest": vocab.digest,
         **{name: f"{at}  {vocab.tokens[at]}" for name, at in vars(vocab.specials).items()},
     }
-    longest = sorted(used, key=lambda token: (-len(token.removeprefix("##")), token))[:24]
-    shown: list[RenderableType] = [pairs(f"Vocabulary {folder}", about)]
-    for title, tokens in (("Some tokens", used[:: max(1, len(used) // 72)]), ("Longest tokens", longest)):
-        shown += [Text(title, "bold"), Columns([Text(visible(token)) for token in tokens], padding=(0, 2))]
-    return shown
+    some = [shown(vocab, token) for token in used[:: max(1, len(used) // 72)]]
+    found: list[RenderableType] = [pairs(f"Vocabulary {folder}", about)]
+    for title, tokens in (("Some tokens", some), ("Longest tokens", longest_tokens(vocab, used)[:24])):
+        found += [Text(title, "bold"), Columns([Text(visible(token)) for token in tokens], padding=(0, 2))]
+    return found
 
 
 def show_checkpoint(folder: str) -> list[RenderableType]:

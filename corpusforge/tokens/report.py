@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpusforge.text import text_bytes
+from corpusforge.tokens.byte_bpe import text_of
 from corpusforge.tokens.encode import Encoder
 from corpusforge.tokens.vocab import Vocab
 
@@ -21,8 +22,8 @@ def describe(vocab: Vocab, sample: pa.StringArray, top: int = 20) -> dict[str, A
 
     ``fertility``: tokens a word; ``unknown_rate``: share of tokens that are [UNK]; ``character_coverage``: share of
     characters of normalised words that have a token; ``unknown_characters``: the most frequent of those that have
-    none, with counts; ``longest_tokens``; ``unused_share`` and ``unseen_share``: ids that are slots, or words that the
-    sample never uses, of all ids.
+    none, with counts (where tokens are bytes, every character has some); ``longest_tokens``; ``unused_share`` and
+    ``unseen_share``: ids that are slots, or words that the sample never uses, of all ids.
     """
     data, rows = text_bytes(sample)
     seen = np.zeros(vocab.size, np.bool_)
@@ -36,8 +37,7 @@ def describe(vocab: Vocab, sample: pa.StringArray, top: int = 20) -> dict[str, A
         unknown += int(np.count_nonzero(ids == vocab.specials.unk))
         characters.append(_characters(part.values))
     counts = _summed(characters)
-    known = _known_characters(vocab)
-    foreign = [(chr(p), n) for p, n in counts if chr(p) not in known]
+    foreign = _foreign(vocab, counts)
     total = sum(n for _, n in counts)
     slots = len(vocab.unused)
     return {
@@ -50,11 +50,29 @@ def describe(vocab: Vocab, sample: pa.StringArray, top: int = 20) -> dict[str, A
         "unknown_rate": unknown / max(tokens, 1),
         "character_coverage": 1 - sum(n for _, n in foreign) / max(total, 1),
         "unknown_characters": [{"character": c, "count": n} for c, n in foreign[:top]],
-        "longest_tokens": sorted(_pieces(vocab), key=lambda t: (-len(t.removeprefix("##")), t))[:top],
+        "longest_tokens": longest_tokens(vocab, _pieces(vocab))[:top],
         "unused_slots": slots,
         "unused_share": slots / vocab.size,
         "unseen_share": (vocab.size - slots - int(seen.sum())) / vocab.size,
     }
+
+
+def spelling(vocab: Vocab, token: str) -> str:
+    """The text that a token stands for, without the marks of its family."""
+    if vocab.family.name == "bpe":
+        return text_of(token)
+    return token.removeprefix("##") if vocab.family.name.startswith("wordpiece") else token.replace("\u2581", " ")
+
+
+def longest_tokens(vocab: Vocab, tokens: list[str]) -> list[str]:
+    """These tokens, longest text first; tokens of bytes are written as text, its spaces as U+2581."""
+    ordered = sorted(tokens, key=lambda token: (-len(spelling(vocab, token)), token))
+    return [shown(vocab, token) for token in ordered]
+
+
+def shown(vocab: Vocab, token: str) -> str:
+    """A token as people read it: tokens of bytes as text, its spaces as U+2581; others as they are."""
+    return spelling(vocab, token).replace(" ", "\u2581") if vocab.family.name == "bpe" else token
 
 
 def _characters(words: pa.StringArray) -> pa.Table:
@@ -74,8 +92,12 @@ def _summed(tables: list[pa.Table]) -> list[tuple[int, int]]:
     return list(zip(ordered["point"].to_pylist(), ordered["count_sum"].to_pylist(), strict=True))
 
 
-def _known_characters(vocab: Vocab) -> set[str]:
-    return set("".join(token.removeprefix("##") for token in _pieces(vocab)))
+def _foreign(vocab: Vocab, counts: list[tuple[int, int]]) -> list[tuple[str, int]]:
+    """Characters without a token, with counts."""
+    if vocab.family.name == "bpe":  # every byte has one
+        return []
+    known = set("".join(spelling(vocab, token) for token in _pieces(vocab)))
+    return [(chr(point), count) for point, count in counts if chr(point) not in known]
 
 
 def _pieces(vocab: Vocab) -> list[str]:
