@@ -14,7 +14,6 @@ import gzip
 import io
 import json
 import lzma
-import sys
 import tarfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -28,17 +27,29 @@ import pyarrow.parquet as pq
 from corpusforge import errors
 
 BATCH_BYTES = 1 << 20
+MOST_TEXT = 1 << 29
+"""Bytes of text of all evaluation files: their n-grams take ten times as much memory in every worker (measured)."""
+MOST_ROW = 1 << 26
+"""Characters of a line, or of a row of CSV."""
+MOST_JSON = 1 << 28
+"""Bytes of what is read at once, unpacked: a .json file, a Parquet file within an archive, a row group of Parquet."""
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 _PACKED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _MEND = "give .jsonl, .json, .txt, .tsv, .csv or .parquet, also as .gz, .bz2 or .xz, or a .tar of them"
+_MEND_SIZE = "split it, or leave out what no benchmark asks (training files)"
+
+
+class _TooLarge(Exception):
+    """What does not fit: said of the file that holds it."""
 
 
 def evaluation_texts(paths: Iterable[str]) -> Iterator[tuple[str, pa.StringArray]]:
     """Columns of texts and the name of the file they are from, in the order of the names.
 
     ``paths``: local, or URLs that fsspec knows (``gs://``). Of a folder all files are read that have a known ending.
-    Raises `errors.InputMissing`, `errors.InputUnreadable`.
+    Raises `errors.InputMissing`, `errors.InputUnreadable`, that also for more than `MOST_TEXT` and its like.
     """
+    total = 0
     for given in paths:
         try:
             system, root = fsspec.core.url_to_fs(given)
@@ -48,7 +59,12 @@ def evaluation_texts(paths: Iterable[str]) -> Iterator[tuple[str, pa.StringArray
             raise errors.InputMissing(given, f"cannot be looked into ({line})", "check the path") from None
         for name, path in named:
             with system.open(path, "rb") as stream:
-                yield from _guarded(name, stream)
+                for batch_name, batch in _guarded(name, stream):
+                    total += batch.nbytes
+                    if total > MOST_TEXT:
+                        what = f"with it evaluation files hold more than {MOST_TEXT} bytes of text"
+                        raise errors.InputUnreadable(batch_name, what, _MEND_SIZE)
+                    yield batch_name, batch
 
 
 def _files(system: Any, root: str, given: str) -> list[tuple[str, str]]:
@@ -69,6 +85,8 @@ def _guarded(name: str, stream: BinaryIO) -> Iterator[tuple[str, pa.StringArray]
             yield from _members(name, stream)
         else:
             yield from ((name, batch) for batch in _batches(_texts(name, stream)))
+    except _TooLarge as error:
+        raise errors.InputUnreadable(name, str(error), _MEND_SIZE) from None
     except (
         OSError,
         EOFError,
@@ -121,7 +139,19 @@ def _batches(texts: Iterator[str]) -> Iterator[pa.StringArray]:
 
 
 def _lines(stream: Any) -> Iterator[str]:
-    yield from io.TextIOWrapper(stream, "utf-8", "replace", newline=None)
+    text, number = io.TextIOWrapper(stream, "utf-8", "replace", newline=None), 0
+    while line := text.readline(MOST_ROW + 1):
+        number += 1
+        if len(line) > MOST_ROW:
+            raise _TooLarge(f"line {number} is longer than {MOST_ROW} characters")
+        yield line
+
+
+def _whole(stream: Any) -> bytes:
+    data: bytes = stream.read(MOST_JSON + 1)
+    if len(data) > MOST_JSON:
+        raise _TooLarge(f"is larger than {MOST_JSON} bytes unpacked")
+    return data
 
 
 def _of_jsonl(stream: Any) -> Iterator[str]:
@@ -135,7 +165,7 @@ def _of_jsonl(stream: Any) -> Iterator[str]:
 
 def _of_json(stream: Any) -> Iterator[str]:
     try:
-        yield from _strings(json.loads(stream.read()))
+        yield from _strings(json.loads(_whole(stream)))
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
@@ -157,13 +187,27 @@ def _of_text(stream: Any) -> Iterator[str]:
 
 
 def _of_csv(stream: Any) -> Iterator[str]:
-    csv.field_size_limit(sys.maxsize)
-    for row in csv.reader(_lines(stream)):
+    csv.field_size_limit(MOST_ROW)
+    size = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal size
+        for line in _lines(stream):
+            size += len(line)
+            if size > MOST_ROW:
+                raise _TooLarge(f"a row is longer than {MOST_ROW} characters")
+            yield line
+
+    for row in csv.reader(lines()):
+        size = 0
         yield from row
 
 
 def _of_parquet(stream: Any) -> Iterator[str]:
-    file = pq.ParquetFile(stream if stream.seekable() else io.BytesIO(stream.read()))
+    file = pq.ParquetFile(stream if stream.seekable() else io.BytesIO(_whole(stream)))
+    groups = (file.metadata.row_group(k).total_byte_size for k in range(file.num_row_groups))
+    if max(groups, default=0) > MOST_JSON:
+        raise _TooLarge(f"a row group is larger than {MOST_JSON} bytes unpacked")
     for batch in file.iter_batches(batch_size=1024):
         for row in batch.to_pylist():
             yield from _strings(row)

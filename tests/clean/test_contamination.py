@@ -147,6 +147,35 @@ def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
         ContaminationStep((str(few),), 14).check()
 
 
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("a.txt", b"x" * 3000, "line 1 is longer than 1000"),
+        ("a.jsonl.gz", gzip.compress(b'"a"\n"' + b"x" * 100_000 + b'"'), "line 2 is longer than 1000"),
+        ("a.json", b'["' + b"x" * 3000 + b'"]', "larger than 2000 bytes"),
+        ("a.csv", b'"a\n",' * 1000, "a row is longer than 1000"),
+        ("a.tsv", b"words of a line\n" * 1000, "more than 5000 bytes of text"),
+    ],
+)
+def test_files_that_are_too_large_are_refused(
+    name: str, data: bytes, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever they unpack to: before the run, and before they fill the memory."""
+    for limit, value in {"MOST_ROW": 1000, "MOST_JSON": 2000, "MOST_TEXT": 5000, "BATCH_BYTES": 1000}.items():
+        monkeypatch.setattr(f"corpusforge.clean.evaluation_texts.{limit}", value)
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(errors.InputUnreadable, match=said) as caught:
+        ContaminationStep((str(tmp_path / name),)).check()
+    assert name in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_row_groups_that_are_too_large_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("corpusforge.clean.evaluation_texts.MOST_JSON", 2000)
+    pq.write_table(pa.table({"text": [f"text {i}" for i in range(2000)]}), tmp_path / "a.parquet")
+    with pytest.raises(errors.InputUnreadable, match="row group is larger than 2000"):
+        list(evaluation_texts([str(tmp_path)]))
+
+
 def test_resources_say_what_is_looked_for(tmp_path: Path, documents_of: Documents) -> None:
     path = tmp_path / "e.txt"
     path.write_text(f"{SENTENCE}\nonly seven words are in this line\n")
