@@ -131,7 +131,8 @@ class _Clusters(NamedTuple):
     places: _Places
 
     def rows(self, chosen: slice) -> _Clusters:
-        return _Clusters(*(column[chosen] for column in self[:-1]), self.places.rows(chosen))
+        kinds = self.cjk[chosen], self.loud[chosen], self.dots[chosen]
+        return _Clusters(self.starts[chosen], self.stops[chosen], *kinds, self.places.rows(chosen))
 
 
 class _Capitals:

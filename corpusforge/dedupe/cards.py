@@ -16,7 +16,6 @@ import pyarrow as pa
 from corpusforge.dedupe.jaccard import jaccard
 from corpusforge.dedupe.lsh import Bands, band_hashes
 from corpusforge.dedupe.minhash import Sets, Signer
-from corpusforge.dedupe.near import signature_hashes
 from corpusforge.dedupe.spans import column_spans
 from corpusforge.dedupe.survivors import survivor_order
 from corpusforge.dedupe.words import whole_documents
@@ -38,14 +37,14 @@ class Signed(NamedTuple):
     """Cards of a batch, and what finds the pairs worth comparing."""
 
     cards: pa.RecordBatch
-    hashes: U64  # of the signature; 0: the document has no words
+    hashes: U64  # of the shingles (`Sets.fingerprints`); 0: the document has no words
     bands: U64  # [n, bands]
 
 
 def sign_cards(documents: pa.RecordBatch, signer: Signer, bands: Bands, survivor: str) -> Signed:
     """Cards, signature hashes and band hashes of a batch, in its order."""
     sets = signer.shingles(whole_documents(documents.column("text"))).document_sets()
-    signatures, real = signer.sign(sets)
+    signatures, _ = signer.sign(sets)
     sizes = sets.stops - sets.starts
     cuts = np.concatenate([[0], np.cumsum(sizes)])
     rows = np.arange(cuts[-1]) + np.repeat(sets.starts - cuts[:-1], sizes)
@@ -56,7 +55,7 @@ def sign_cards(documents: pa.RecordBatch, signer: Signer, bands: Bands, survivor
         pa.ListArray.from_arrays(pa.array(cuts.astype(np.int32)), pa.array(sets.hashes[rows])),
     ]
     cards = pa.RecordBatch.from_arrays(columns, schema=CARDS)
-    return Signed(cards, signature_hashes(signatures, real), band_hashes(signatures, bands))
+    return Signed(cards, sets.fingerprints(), band_hashes(signatures, bands))
 
 
 def similarities(left: pa.RecordBatch, rows: I64, right: pa.RecordBatch, other_rows: I64) -> npt.NDArray[np.float32]:

@@ -27,7 +27,7 @@ from corpusforge.text import I64
 
 NEIGHBOURS = 4
 """Rows before it, and first rows of its bucket, that a row is compared with: buckets of up to nine rows are complete.
-Rows of one and the same signature are not in a bucket together (`near`), and a row has a bucket in every band."""
+Rows of the same shingles are not in a bucket together (`near`), and a row has a bucket in every band."""
 
 WEIGHTS = (0.05, 0.95)
 """What a pair below the threshold that meets weighs, and a pair above it that does not. Pairs that meet are compared,

@@ -2,8 +2,9 @@
 
 Comes in: signatures of *items*, that is spans of sentences or whole documents, and packed blocks of their band hashes
 from all units. Goes out: pairs worth comparing, and of the pairs that were compared the best of each item. The one
-decision: items of one and the same signature are found first, as exact repeats of the signature, and only the first of
-them is compared with others; so a hundred thousand copies of a page cost what they weigh and no more.
+decision: items of the same shingles are found first, as exact repeats of their fingerprint (`minhash.Sets`; of those
+in an index, of which no more is known, of the signature), and only the first of them is compared with others; so a
+hundred thousand copies of a page cost what they weigh and no more.
 
 Order: as for exact repeats, of (document key, position in the document). An item goes where an earlier one is at least
 as similar as the threshold asks for and the two share no sentence. It is looked for among the items that meet it in a

@@ -6,7 +6,7 @@ items stand, their bands and shingles), ``pairs-N/`` (what is worth comparing, f
 row that covers its text.
 
     SignWork(unit)                 document shard -> spans/, signed/
-    spans.find_losers              items of equal signatures, as exact repeats (`work.dedupe.blocks`, cuts-N/)
+    spans.find_losers              items of equal shingles, as exact repeats (`work.dedupe.blocks`, cuts-N/)
     bands.band_blocks(banded, ..)  all others -> (partition, block of band hashes) for the shuffle
     near.candidate_pairs(blocks)   -> (unit, pairs) -> write_pairs
     CompareWork(unit)              shingles of both sides of every pair -> compared/
@@ -116,16 +116,15 @@ def sign_documents(documents: pa.RecordBatch, signing: Signing) -> tuple[pa.Reco
     sets = signing.signer.shingles(found).document_sets()
     signatures, real = signing.signer.sign(sets)
     starts, stops = np.zeros(documents.num_rows, np.int64), found.stops - found.starts
-    hashes = near.signature_hashes(signatures, real)
-    rows = spans.span_rows(documents, found.offsets, starts, stops, hashes, signing.survivor)
+    rows = spans.span_rows(documents, found.offsets, starts, stops, sets.fingerprints(), signing.survivor)
     bands = np.where(real[:, None], band_hashes(signatures, signing.bands), np.uint64(0))
     return rows, near.signed_rows(found.offsets, bands, signatures, sets)
 
 
 def lost(folder: str, unit: int, rounds: int, signing: Signing) -> tuple[U64, U64]:
-    """Items of a unit whose signature an earlier one has that they do not overlap, and the first such; ascending.
+    """Items of a unit whose shingles an earlier one has that they do not overlap, and the first such; ascending.
 
-    Where an item overlaps the first one of its signature it overlaps all between the two as well, and stays.
+    Where an item overlaps the first one of its shingles it overlaps all between the two as well, and stays.
     """
     losers, survivors = read_cuts(cuts_folder(folder, rounds), unit, rounds)
     apart = ~overlapping(open_items(folder, unit), unit, losers, survivors, signing.rows)
@@ -142,7 +141,7 @@ def overlapping(items: UnitItems, unit: int, later: U64, earlier: U64, rows: int
 
 
 def banded(folder: str, unit: int, rounds: int, signing: Signing) -> Banded:
-    """The band hashes of a unit, without items that repeat a signature, found in ``rounds`` rounds (`lost`)."""
+    """The band hashes of a unit, without repeats of the same shingles, found in ``rounds`` rounds (`lost`)."""
     gone = spans.row_of(lost(folder, unit, rounds, signing)[0])
     return Banded(folder, unit, signing.bands.bands, gone, signing.ordered)
 
@@ -172,7 +171,7 @@ def _pairs_name(unit: int, round: int) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class CompareWork:
-    """Writes ``compared/`` of a unit: each item that repeats a signature, and each pair at least ``threshold`` alike.
+    """Writes ``compared/`` of a unit: each repeat of the same shingles, each pair at least ``threshold`` alike.
 
     ``rounds``: of the comparison of signatures and of that of bands. ``best``: of every item only the pair of the most
     similar earlier one.

@@ -68,7 +68,7 @@ def test_one_sentence_a_million_times(method: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_two_million_short_sentences_in_one_document(method: str, tmp_path: Path) -> None:
-    """20 MB in sentences of nine bytes, on a small budget: what is taken a sentence counts, not what is taken a byte."""
+    """20 MB in sentences of nine bytes, on a small budget: memory goes by sentences, not by bytes."""
     counts = run("two-million-short-sentences", method, tmp_path, 700)
     assert counts["documents_in"] == counts["documents_out"] == 1
 

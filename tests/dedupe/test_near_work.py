@@ -15,6 +15,7 @@ from corpusforge import errors, schemas, shards
 from corpusforge.dedupe.lsh import Bands, bands_for
 from corpusforge.dedupe.minhash import Signer
 from corpusforge.dedupe.signature_files import read_signer, signature_matrix
+from corpusforge.dedupe.words import whole_documents
 from corpusforge.seeds import document_keys
 from corpusforge.work import items, slices
 from corpusforge.work import near_documents as near_documents_work
@@ -242,3 +243,18 @@ def test_a_bucket_with_every_item_is_linear(tmp_path: Path) -> None:
     paths = sorted((tmp_path / "out/scratch/pairs-1").glob("*.arrow"))
     pairs = pa.concat_tables(pa.Table.from_batches(list(shards.read_shard(str(p)))) for p in paths)
     assert 0 < pairs.num_rows < 600 * 16 * 8
+
+
+def test_documents_of_one_signature_are_still_compared(tmp_path: Path) -> None:
+    """One word of 2,000 is another: with 16 values most such pairs have equal signatures, and are not equal."""
+    dice = random.Random(11)
+    words = [f"{dice.choice(WORDS)}x{i}" for i in range(2000)]
+    texts = [" ".join([*words[:k], "other", *words[k + 1 :]]) for k in range(5, 1900, 100)]
+    signer = Signer(16)
+    signatures = signer.document_signatures(signer.shingles(whole_documents(pa.array([" ".join(words), *texts]))))[0]
+    assert len(set(map(bytes, signatures))) < 20
+    rows = [(f"d{i}", text) for i, text in enumerate([" ".join(words), *texts])]
+    strict = Signing(signer, bands_for(0.999, 16), 0)
+    done = near_documents(write_units(tmp_path / "in", [rows]), tmp_path / "out", strict, 0.999)
+    assert done.statistics["documents_out"] == len(rows)
+    assert done.tables["repeats"].num_rows == 0

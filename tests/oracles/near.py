@@ -51,7 +51,7 @@ class Signed(NamedTuple):
 
 
 def sign_items(documents: dict[str, str], setup: Setup) -> dict[Item, Signed]:
-    """Every item that has words. Spans of the same shingles, and documents of one signature, are the same."""
+    """Every item that has words. Those of the same shingles are the same."""
     found = {}
     for name, text in documents.items():
         raw = text.encode()
@@ -65,7 +65,7 @@ def sign_items(documents: dict[str, str], setup: Setup) -> dict[Item, Signed]:
                 signature = tuple(minhash.sign(shingles, setup.multipliers))
                 size = min(setup.shingle_words, len(span))
                 counted = sorted(tuple(span[k : k + size]) for k in range(len(span) - size + 1))
-                found[name, i] = Signed(signature, shingles, tuple(counted) if setup.length else signature)
+                found[name, i] = Signed(signature, shingles, tuple(counted))
     return found
 
 
