@@ -25,6 +25,9 @@ HOPS = 16
 _HEAD, _LEAST = 24, 6
 """Letters by which a piece is known again, a few words; and at the end of a text, where it is cut short."""
 
+_SLACK = 0.1
+"""Copies that count as equal may differ in length by white space, punctuation and case: so much of it, at most."""
+
 IN_INDEX = "page:in-index"
 """The copy is in another run."""
 
@@ -33,10 +36,11 @@ def trails(folder: str, manifest: Manifest, cuts: Sequence[Row]) -> list[list[Ro
     """For each row the row that took its copy, then the row that took the copy of that, until one stands."""
     found: list[list[Row]] = [[] for _ in cuts]
     last = dict(enumerate(cuts))
+    methods = list(manifest.recipe.get("dedupe", {}).get("method", []))
     for _ in range(HOPS):
         last = {k: row for k, row in last.items() if row["kept_document"] is not None and row["reason"] != IN_INDEX}
         of = _rows_of(manifest, folder, {row["kept_document"] for row in last.values()})
-        taken = {k: _taker(row, of.get(row["kept_document"], [])) for k, row in last.items()}
+        taken = {k: _taker(row, _since(row, of.get(row["kept_document"], []), methods)) for k, row in last.items()}
         took = {k: _carried(last[k], row) for k, row in taken.items() if row is not None}
         last = {k: row for k, row in took.items() if row not in found[k]}
         for k, row in last.items():  # a few rows: those of the document that is shown
@@ -56,15 +60,23 @@ def told(cut: Row, trail: Sequence[Row]) -> str:
         return ""
     first, said = cut, _place(cut)
     for row in trail:
-        whole = _is_page(row) or _begins_in(cut, row)
-        said += f", {'which itself' if whole else 'part of which'} was {'dropped' if _is_page(row) else 'cut'}"
-        said += f" by {row['method']} ({row['reason']})"
+        done = "dropped" if _is_page(row) else "cut"
+        said += f", {_how_much(cut, row)} was {done} by {row['method']} ({row['reason']})"
         if row["kept_document"] is not None:
             said += f" and {_place(row)}"
         cut = row
-    if trail and cut["kept_document"] == first["document"]:
+    if trail and _is_page(cut) and cut["kept_document"] == first["document"]:
         said += ", which is this document: no copy of it need be left"
     return said + (", and so on" if len(trail) == HOPS else "")
+
+
+def _how_much(cut: Row, row: Row) -> str:
+    if _is_page(row):
+        return "which itself"
+    if not _begins_in(cut, row):
+        return "part of which"
+    size = len(cut["text"].encode())
+    return "which itself" if row["stop"] - cut["kept_start"] >= (1 - _SLACK) * size else "the beginning of which"
 
 
 def _place(row: Row) -> str:
@@ -83,6 +95,13 @@ def _rows_of(manifest: Manifest, folder: str, documents: set[str]) -> dict[str, 
             for row in hits.to_pylist() if hits.num_rows else []:
                 found.setdefault(row["document"], []).append(row)
     return found
+
+
+def _since(cut: Row, rows: Sequence[Row], methods: Sequence[str]) -> list[Row]:
+    """Rows of the method that names the copy and of those behind it: what went before was no part of the copy."""
+    if cut["method"] not in methods:
+        return list(rows)
+    return [row for row in rows if row["method"] in methods[methods.index(cut["method"]) :]]
 
 
 def _taker(cut: Row, rows: Sequence[Row]) -> Row | None:
@@ -104,7 +123,8 @@ def _carried(cut: Row, row: Row) -> Row:
     if _is_page(row) or _is_page(cut) or not _begins_in(cut, row):
         return row
     inside = cut["kept_start"] - row["start"]
-    return {**row, "kept_start": row["kept_start"] + inside, "at": "near" if inside else "at", "text": cut["text"]}
+    text = cut["text"].encode()[: row["stop"] - cut["kept_start"]].decode("utf-8", "ignore")
+    return {**row, "kept_start": row["kept_start"] + inside, "at": "near" if inside else "at", "text": text}
 
 
 def _is_page(row: Row) -> bool:

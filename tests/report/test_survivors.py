@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,7 @@ def test_where_nothing_is_said_the_copy_stands(tmp_path: Path, method: str, seed
         text, kept = letters(cut["text"]), (trail[-1] if trail else cut)["kept_document"]
         if not trail:
             assert text in letters(left[kept])
-        elif "part of" not in told(cut, trail):  # the first sentence is followed to where it stands
+        elif "part of" not in told(cut, trail):  # its first sentence is followed to where it stands
             assert letters(cut["text"].split(".")[0]) in letters(left[kept])
 
 
@@ -101,6 +102,41 @@ def test_rows_that_lead_back_end_somewhere(tmp_path: Path) -> None:
     circle = [rows[0], {**rows[1], "reason": "line:repeated"}]
     manifest = write_stage(tmp_path, "dedupe", {"repeats": (schemas.REPEATS, circle)})
     assert len(trails(str(tmp_path), manifest, circle[:1])[0]) == 2
+
+
+def test_what_an_earlier_method_took_was_no_part_of_the_copy(tmp_path: Path) -> None:
+    kept = {"start": 0, "stop": 22, "text": "One of it. Two of it.", "kept_start": 5}
+    span = {**kept, "reason": "span:repeated", "method": "exact-spans", "document": "a", "kept_document": "b"}
+    line = {**kept, "reason": "line:repeated", "method": "lines", "document": "b", "kept_document": "c"}
+    manifest = write_stage(tmp_path, "dedupe", {"repeats": (schemas.REPEATS, [span, line])})
+    for methods, said in ((["lines", "exact-spans"], False), (["exact-spans", "lines"], True)):
+        chain = dataclasses.replace(manifest, recipe={"dedupe": {"method": methods}})
+        assert bool(trails(str(tmp_path), chain, [span])[0]) is said
+
+
+def test_a_part_of_a_copy_is_called_one(tmp_path: Path) -> None:
+    kept = {"reason": "span:repeated", "method": "exact-spans", "start": 0, "stop": 21, "text": "One of it. Two of it."}
+    cut = {**kept, "document": "a", "kept_document": "b", "kept_start": 0}
+    for start, stop, text, how in (
+        (0, 21, "One of it! Two of it.", "which itself"),
+        (0, 10, "One of it.", "the beginning of which"),
+        (11, 30, "Two of it. More of it.", "part of which"),
+        (11, 30, "Other things of it.", ""),
+    ):
+        row = {
+            **kept,
+            "document": "b",
+            "kept_document": "c",
+            "start": start,
+            "stop": stop,
+            "text": text,
+            "kept_start": 7,
+        }
+        manifest = write_stage(tmp_path, "dedupe", {"repeats": (schemas.REPEATS, [row])})
+        (trail,) = trails(str(tmp_path), manifest, [cut])
+        assert told(cut, trail).removeprefix("kept in b at byte 0") == (
+            f", {how} was cut by exact-spans (span:repeated) and kept in c at byte 7" if how else ""
+        )
 
 
 def test_a_copy_in_an_index_is_not_looked_for(tmp_path: Path) -> None:
