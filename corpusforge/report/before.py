@@ -35,7 +35,7 @@ def text_before(folder: str, manifest: Manifest, document: str) -> Before:
     """The text that came to the stage, where the stage that it came from is still beside it and can be read."""
     if shards.is_remote(folder):
         return Before(None, "the text before is not shown: it is looked for beside folders of this machine only")
-    trouble = "no folder beside this one holds the documents that were deduplicated"
+    trouble = "no folder beside holds what was deduplicated"
     try:
         for beside, upstream in _beside(folder):
             if upstream.content.get("documents") == manifest.upstream.get("documents"):

@@ -55,7 +55,7 @@ def test_before_and_after_stand_together(tmp_path: Path) -> None:
     assert "Menu. Home." in before and "It came. It saw. It went." in before and "-]" in before
     (tmp_path / "clean/manifest.json").unlink()
     text = shown(folder, document)
-    assert "the text before is not there: no folder beside this one holds" in text
+    assert "the text before is not there: no folder beside holds" in text
     assert "after:" in text and "[-" not in text
 
 
