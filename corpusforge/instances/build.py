@@ -20,9 +20,10 @@ from corpusforge.instances.check import check_cover, check_instances, check_join
 from corpusforge.instances.doc_sentences import plan_doc_sentences
 from corpusforge.instances.donors import Donors, no_donors
 from corpusforge.instances.full_sentences import join_documents, plan_full_sentences
+from corpusforge.instances.mask_units import Bools
 from corpusforge.instances.masking import Ids, Masked, Masker, MaskSettings, Specials
 from corpusforge.instances.measure import measure_documents, measure_instances
-from corpusforge.instances.plan import Plan, assemble
+from corpusforge.instances.plan import Plan, assemble, assemble_word_starts
 from corpusforge.instances.ragged import I64
 from corpusforge.instances.segment_pair import PairSettings, plan_segment_pair
 from corpusforge.instances.sentence_pair import plan_sentence_pair
@@ -56,6 +57,11 @@ class BuildSettings:
     mask: MaskSettings = dataclasses.field(default_factory=MaskSettings)
     seed: int = 0
 
+    @property
+    def word_starts(self) -> bool:
+        """Whether TOKENS must have word starts, and INSTANCES get them: the mask unit is built on words."""
+        return self.mask.unit != "token"
+
 
 class Built(NamedTuple):
     """Instances and the numbers about them (see `measure`); statistics of several add up."""
@@ -77,7 +83,9 @@ class Builder:
             raise ValueError(f"no format {settings.format!r}")
         self.settings = settings
         self.donors = donors or no_donors(settings.specials.size)
-        self.schema = schemas.instances_schema(settings.specials.size, masks=settings.stored_masks)
+        self.schema = schemas.instances_schema(
+            settings.specials.size, masks=settings.stored_masks, word_starts=settings.word_starts
+        )
         self._masker = Masker(settings.specials, settings.mask, settings.seed)
         self._pairs = PairSettings(settings.length, settings.pair_sampling, settings.short_probability)
 
@@ -134,16 +142,28 @@ class Builder:
     def _make(self, source: Source, plan: Plan, copy: int) -> Built:
         ids, offsets = assemble(plan, source.ids, self.donors.ids, self.settings.specials)
         documents, index = source.keys[plan.document], plan.index.astype(np.uint32)
-        masked = None
+        masked = starts = None
+        if self.settings.word_starts:
+            if source.word_starts is None:
+                raise ValueError(f"mask unit {self.settings.mask.unit!r} needs TOKENS with word_starts")
+            starts = assemble_word_starts(plan, source.word_starts, self.donors.word_starts)
         if self.settings.stored_masks:
-            masked = self._masker(ids, offsets, seeds.instance_keys(documents, index), epoch=copy)
-        batch = self._batch(plan, ids if masked is None else masked.input_ids, offsets, documents, copy, masked)
+            masked = self._masker(ids, offsets, seeds.instance_keys(documents, index), copy, starts)
+        seen = ids if masked is None else masked.input_ids
+        batch = self._batch(plan, seen, offsets, documents, copy, masked, starts)
         inner = int(plan.separators.sum())
         check_instances(batch, self.settings.specials, self.settings.length, self.settings.mask, ids, separators=inner)
         return Built(batch, measure_instances(batch, plan, self.settings.specials, self.settings.length))
 
     def _batch(
-        self, plan: Plan, ids: Ids, offsets: I64, documents: U64, copy: int, masked: Masked | None
+        self,
+        plan: Plan,
+        ids: Ids,
+        offsets: I64,
+        documents: U64,
+        copy: int,
+        masked: Masked | None,
+        starts: Bools | None,
     ) -> pa.RecordBatch:
         """The columns as an INSTANCES batch."""
         lengths = np.diff(offsets)
@@ -159,6 +179,8 @@ class Builder:
             pa.array(np.full(len(documents), copy, np.uint16)),
             pa.array(lengths.astype(np.uint16)),
         ]
+        if starts is not None:
+            columns += [_lists(starts, offsets)]
         if masked is not None:
             columns += [_lists(masked.positions.astype(np.uint16), masked.position_offsets)]
             columns += [_lists(masked.labels, masked.position_offsets)]

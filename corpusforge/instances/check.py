@@ -133,8 +133,23 @@ def _check_masks(
     if mask is not None:
         maskable = np.concatenate(([0], np.cumsum(~special[restored])))[offsets]
         wanted = np.minimum(mask_counts(np.diff(offsets), mask), np.diff(maskable))
-        _demand(counts == wanted, where, "an instance has the wrong number of masks")
+        good = counts == wanted if mask.unit == "token" else counts <= wanted
+        _demand(good, where, "an instance has the wrong number of masks")
+        if mask.unit != "token":
+            _check_whole(batch, flat, restored, offsets, specials, where)
     return restored
+
+
+def _check_whole(batch: pa.RecordBatch, masked: I64, ids: Ids, offsets: I64, specials: Specials, where: str) -> None:
+    """A token that goes on with a word is masked exactly where the token before it is."""
+    starts, start_offsets = list_column(batch.column("word_starts"))
+    _demand(start_offsets == offsets, where, "word starts and tokens do not match in number")
+    special = specials.is_special()[ids]
+    _demand(starts[special & (ids != specials.unk)], where, "a special token goes on with a word")
+    is_masked = np.zeros(len(ids), bool)
+    is_masked[masked] = True
+    goes_on = ~starts[1:] & ~special[:-1] & ~special[1:]
+    _demand(~goes_on | (is_masked[1:] == is_masked[:-1]), where, "a word is masked in part")
 
 
 def _inside(source: Source, document: I64, starts: I64, stops: I64) -> npt.NDArray[np.bool_]:

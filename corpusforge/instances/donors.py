@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from corpusforge import schemas, seeds
+from corpusforge.instances.mask_units import Bools
 from corpusforge.instances.masking import Ids
 from corpusforge.instances.ragged import I64, move, offsets_of, ranges
 from corpusforge.instances.source import Source, list_column
@@ -26,16 +27,17 @@ _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 
 
-def donors_schema(vocab_size: int) -> pa.Schema:
+def donors_schema(vocab_size: int, *, word_starts: bool = False) -> pa.Schema:
     """DONORS: one row a document, ordered by key; a single record batch, so that its columns are flat arrays."""
-    return pa.schema(
-        [
-            pa.field("key", pa.uint64(), nullable=False),  # seeds.document_keys, ascending
-            pa.field("ids", pa.large_list(schemas.token_type(vocab_size)), nullable=False),
-            # Where each sentence ends, counted over the ids of the whole table.
-            pa.field("ends", pa.large_list(pa.int64()), nullable=False),
-        ]
-    )
+    fields = [
+        pa.field("key", pa.uint64(), nullable=False),  # seeds.document_keys, ascending
+        pa.field("ids", pa.large_list(schemas.token_type(vocab_size)), nullable=False),
+        # Where each sentence ends, counted over the ids of the whole table.
+        pa.field("ends", pa.large_list(pa.int64()), nullable=False),
+    ]
+    if word_starts:
+        fields += [pa.field("word_starts", pa.large_list(pa.bool_()), nullable=False)]
+    return pa.schema(fields)
 
 
 class Candidates(NamedTuple):
@@ -99,13 +101,14 @@ def candidates_of(source: Source, seed: int, budget: int) -> Candidates:
 
 class Taken(NamedTuple):
     """Whole documents: ``keys`` ``[n]``, their ``ids`` flat, ``tokens`` ``[n]``, sentence ``lengths`` flat,
-    ``sentences`` ``[n]``."""
+    ``sentences`` ``[n]``; ``word_starts`` flat, None where they are not known."""
 
     keys: U64
     ids: Ids
     tokens: I64
     lengths: I64
     sentences: I64
+    word_starts: Bools | None = None
 
 
 def take_donors(source: Source, seed: int, limit: int) -> Taken:
@@ -116,13 +119,16 @@ def take_donors(source: Source, seed: int, limit: int) -> Taken:
     lengths = source.ends - source.starts
     starts = source.token_offsets
     # A loop over documents with a reason: copying slices needs no index for each token.
-    ids = np.concatenate([source.ids[starts[i] : starts[i + 1]] for i in rows.tolist()] or [source.ids[:0]])
+    own = [slice(starts[i], starts[i + 1]) for i in rows.tolist()]
+    ids = np.concatenate([source.ids[s] for s in own] or [source.ids[:0]])
+    flags = source.word_starts
     return Taken(
         source.keys[rows],
         ids,
         tokens[rows],
         lengths[ranges(source.offsets[rows], sentences[rows])],
         sentences[rows],
+        None if flags is None else np.concatenate([flags[s] for s in own] or [flags[:0]]),
     )
 
 
@@ -138,6 +144,7 @@ def donors_table(parts: list[Taken], vocab_size: int) -> pa.RecordBatch:
     place[order] = np.arange(len(order))
     ids = np.empty(token_offsets[-1], np.uint16 if vocab_size <= 1 << 16 else np.uint32)
     ends = np.empty(sentence_offsets[-1], np.int64)
+    flags = np.ones(token_offsets[-1] if any(p.word_starts is not None for p in parts) else 0, bool)
     first = 0
     while parts:
         part = parts.pop(0)
@@ -145,13 +152,17 @@ def donors_table(parts: list[Taken], vocab_size: int) -> pa.RecordBatch:
         first += len(part.keys)
         move(part.ids, part.tokens, ids, token_offsets[mine])
         move(part.lengths, part.sentences, ends, sentence_offsets[mine])
+        if part.word_starts is not None:
+            move(part.word_starts, part.tokens, flags, token_offsets[mine])
     np.cumsum(ends, out=ends)
     arrays = [
         pa.array(keys[order]),
         pa.LargeListArray.from_arrays(pa.array(token_offsets), pa.array(ids)),
         pa.LargeListArray.from_arrays(pa.array(sentence_offsets), pa.array(ends)),
     ]
-    return pa.RecordBatch.from_arrays(arrays, schema=donors_schema(vocab_size))
+    if len(flags):
+        arrays += [pa.LargeListArray.from_arrays(pa.array(token_offsets), pa.array(flags))]
+    return pa.RecordBatch.from_arrays(arrays, schema=donors_schema(vocab_size, word_starts=len(flags) > 0))
 
 
 class Donors:
@@ -163,6 +174,9 @@ class Donors:
         self.ids, _ = list_column(table.column("ids"))
         self.ends: I64
         self.ends, self.offsets = list_column(table.column("ends"))
+        self.word_starts: Bools | None = None
+        if "word_starts" in table.schema.names:  # a byte a token in memory: half of what its id takes
+            self.word_starts = list_column(table.column("word_starts"))[0]
 
     def __len__(self) -> int:
         return len(self.keys)

@@ -29,7 +29,8 @@ def join_documents(source: Source, separator: int) -> Source:
     begins = source.token_offsets[:-1][np.diff(shift, prepend=0) > 0]
     ids = cast(Ids, np.insert(source.ids, begins, separator))
     moved = shift[source.documents]
-    return Source(ids, source.starts + moved, source.ends + moved, source.offsets, source.keys)
+    word_starts = None if source.word_starts is None else np.insert(source.word_starts, begins, True)
+    return Source(ids, source.starts + moved, source.ends + moved, source.offsets, source.keys, word_starts)
 
 
 def plan_full_sentences(joined: Source, length: int) -> Plan:

@@ -26,6 +26,10 @@ COUNT_BINS = 32
 
 _DEVIATIONS = 6.0
 
+_TOKENS_A_DRAW = 24
+"""Bounds count spans as if each had so many tokens: 80/10/10 is drawn once a span, the mean of squared lengths over the
+mean length is 5.6 words (SpanBERT's lengths), and a word rarely has more than four tokens."""
+
 
 def measure_documents(source: Source, plan: Plan, specials: Specials, shortest: int = 1) -> dict[str, Any]:
     """Numbers about documents: how many, lost ones, [UNK], and instances per document.
@@ -115,7 +119,8 @@ def judge(
         kept = 1 - mask.mask_share - mask.random_share + same
         shares = {"mask": mask.mask_share, "random": mask.random_share - same, "kept": kept}
         for kind, share in shares.items():
-            _within(where, f"masked as {kind}", statistics[f"masked_as_{kind}"], masked, share)
+            together = _TOKENS_A_DRAW if mask.unit == "span" else 1
+            _within(where, f"masked as {kind}", statistics[f"masked_as_{kind}"], masked, share, together)
             ratios[f"masked_as_{kind}"] = statistics[f"masked_as_{kind}"] / masked
         ratios["masked"] = masked / tokens
     kinds = {key: statistics.get(key, 0) for key in ("pairs_next", "pairs_random", "pairs_swapped")}
@@ -127,8 +132,9 @@ def judge(
     return ratios
 
 
-def _within(where: str, name: str, found: int, trials: int, share: float) -> None:
-    bound = _DEVIATIONS * math.sqrt(max(trials * share * (1 - share), 0)) + 1
+def _within(where: str, name: str, found: int, trials: int, share: float, together: int = 1) -> None:
+    """``together``: how many trials share a draw."""
+    bound = _DEVIATIONS * math.sqrt(max(trials * share * (1 - share) * together, 0)) + together
     if abs(found - trials * share) > bound:
         what = f"{name}: {found} of {trials}, expected {trials * share:.0f} +- {bound:.0f}"
         raise errors.InvariantBroken(where, what, "please report this with the recipe and its seed")

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from corpusforge.instances.mask_units import Bools
 from corpusforge.instances.masking import Ids, Specials
 from corpusforge.instances.ragged import I64, offsets_of, ranges, slices
 
@@ -84,12 +86,25 @@ def number(document: I64) -> I64:
 
 def assemble(plan: Plan, ids: Ids, donor_ids: Ids, specials: Specials) -> tuple[Ids, I64]:
     """Input ids of all instances, flat, and their ``n + 1`` offsets."""
-    offsets = offsets_of(plan.lengths())
-    made = np.full(offsets[-1], specials.sep, ids.dtype)
+    made, offsets = _laid_out(plan, ids, donor_ids, specials.sep)
     made[offsets[:-1]] = specials.cls
-    made[ranges(offsets[:-1] + 1, plan.a_length)] = ids[ranges(plan.a_start, plan.a_length)]
+    return cast(Ids, made), offsets
+
+
+def assemble_word_starts(plan: Plan, own: Bools, donated: Bools | None) -> Bools:
+    """Word starts of all instances, flat; specials start words. ``donated``: of the donors, None: there are none."""
+    return _laid_out(plan, own, own[:0] if donated is None else donated, True)[0]
+
+
+def _laid_out(
+    plan: Plan, own: npt.NDArray[Any], donated: npt.NDArray[Any], between: int
+) -> tuple[npt.NDArray[Any], I64]:
+    """Values of the tokens of A and B in their places, ``between`` in those of specials; and the offsets."""
+    offsets = offsets_of(plan.lengths())
+    made = np.full(offsets[-1], between, own.dtype)
+    made[ranges(offsets[:-1] + 1, plan.a_length)] = own[ranges(plan.a_start, plan.a_length)]
     behind_a = offsets[:-1] + plan.a_length + 2
-    for foreign, origin in ((False, ids), (True, donor_ids)):
+    for foreign, origin in ((False, own), (True, donated)):
         rows = np.flatnonzero((plan.b_length > 0) & (plan.b_foreign == foreign))
         lengths = plan.b_length[rows]
         made[ranges(behind_a[rows], lengths)] = origin[ranges(plan.b_start[rows], lengths)]

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from corpusforge import seeds
+from corpusforge.instances.mask_units import Bools
 from corpusforge.instances.masking import Ids
 from corpusforge.instances.ragged import I64
 from corpusforge.seeds import U64
@@ -24,7 +25,7 @@ class Source(NamedTuple):
     ``ids``: ``[tokens]``; ``starts`` and ``ends``: ``[sentences]``, positions in ``ids`` of each sentence's first token
     and behind its last;
     ``offsets``: ``[documents + 1]``, document i owns sentences ``offsets[i]`` to ``offsets[i + 1]``; ``keys``:
-    ``[documents]``, `seeds.document_keys`.
+    ``[documents]``, `seeds.document_keys`; ``word_starts``: ``[tokens]``, None where they are not in the batch.
     """
 
     ids: Ids
@@ -32,6 +33,7 @@ class Source(NamedTuple):
     ends: I64
     offsets: I64
     keys: U64
+    word_starts: Bools | None = None
 
     @property
     def documents(self) -> I64:
@@ -57,4 +59,5 @@ def read_source(tokens: pa.RecordBatch) -> Source:
     lengths, offsets = list_column(tokens.column("sentences"))
     keys = seeds.document_keys(tokens.column("document").to_pylist())
     ends = np.cumsum(lengths, dtype=np.int64)
-    return Source(ids, ends - lengths, ends, offsets, keys)
+    word_starts = list_column(tokens.column("word_starts"))[0] if "word_starts" in tokens.schema.names else None
+    return Source(ids, ends - lengths, ends, offsets, keys, word_starts)

@@ -10,17 +10,30 @@ from dataclasses import dataclass
 from corpusforge.sections.fields import OneOf, at_least, between, option
 
 
+FAMILIES = ("wordpiece", "bpe", "unigram", "sentencepiece-bpe")
+
+
 @dataclass(frozen=True)
 class Vocab:
     """The vocabulary."""
 
-    model: str = option("wordpiece", "family", check=OneOf("wordpiece", "bpe"))
+    model: str = option("wordpiece", "family", check=OneOf(*FAMILIES))
     size: int = option(30_528, "entries with specials and unused slots; a multiple of 64", check=at_least(64))
     unused: int = option(128, "[unusedN] slots inside the size, for users to claim later", check=at_least(0))
     lowercase: bool = option(True, "uncased: lower case, accents stripped")
     min_count: int = option(2, "words seen less often are not learned from", unit="occurrences", check=at_least(1))
     max_words: int = option(4_000_000, "distinct words the learner reads: the most frequent ones", check=at_least(1000))
     alphabet: int = option(1000, "distinct characters kept (HF and google default)", check=at_least(64))
+    normalization: str = option(
+        "albert",
+        "unigram, sentencepiece-bpe; albert: quotes, NFKD, by lowercase; others: rules of sentencepiece (T5: nmt_nfkc)",
+        check=OneOf("albert", "nmt_nfkc", "nmt_nfkc_cf", "nfkc", "nfkc_cf"),
+    )
+    coverage: float = option(
+        0.0,
+        "unigram, sentencepiece-bpe: share of characters kept; 0: .99995 (ALBERT), .9995 (sentencepiece)",
+        check=between(0, 1),
+    )
     allow_any_size: bool = option(False, "accept a size that is no multiple of 64")
     adopt: str = option("", "a tokenizer folder to take over instead of learning", is_path=True)
 
@@ -44,7 +57,7 @@ class Instances:
         "duplicated segment-pair: copies redraw pairs and masks, or masks only",
         check=OneOf("pairs", "masks"),
     )
-    mask_unit: str = option("token", "what is masked together", check=OneOf("token"))
+    mask_unit: str = option("token", "what is masked together", check=OneOf("token", "whole-word", "ngram", "span"))
     mask_rate: float = option(0.15, "share of tokens masked (BERT: 0.15)", check=between(0, 1))
     mask_share: float = option(0.8, "of these, replaced by [MASK] (BERT: 0.8)", check=between(0, 1))
     random_share: float = option(

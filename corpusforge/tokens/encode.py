@@ -41,6 +41,8 @@ BATCH_BYTES = 4 << 20
 class Joins(Protocol):
     """What makes one unit of several words: picklable, compared by value."""
 
+    def __hash__(self) -> int: ...
+
     def joined(self, words: Words) -> npt.NDArray[np.bool_]:
         """For each word whether it belongs to the word before it; never the first of a row."""
 

@@ -32,7 +32,7 @@ from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
 from corpusforge.work.splits import schema_with_draws, split_tokens, with_draws
 
 if TYPE_CHECKING:
-    from corpusforge.tokens.encode import Encoder
+    from corpusforge.tokens.encode import Encoder, Joins
     from corpusforge.tokens.vocab import Vocab
 
 SPLITS = ("train", "heldout")
@@ -52,23 +52,25 @@ class EncodeWork:
     """Encodes a document shard. ``output``: the folder that gets ``tokens/`` and ``entries/``.
 
     One TOKENS shard a document shard: its text is bounded already, and a crash costs seconds. ``heldout_by``: "id", or
-    "url" to note the draws of URLs.
+    "url" to note the draws of URLs; ``word_starts``: note them too; ``joins``: what makes one unit of several words.
     """
 
     output: str
     vocab: Vocab
     heldout_by: str = "id"
+    word_starts: bool = False
+    joins: Joins | None = None
 
     def __call__(self, unit: ShardUnit, advance: Advance) -> UnitResult:
         """Encode one unit; one that is done is not read again. ``advance`` in bytes of the document shard."""
         by_url = self.heldout_by == "url"
-        schema = schemas.tokens_schema(self.vocab.size)
+        schema = schemas.tokens_schema(self.vocab.size, word_starts=self.word_starts)
         tables = {"tokens": (schema_with_draws(schema) if by_url else schema, "arrow")}
         with UnitOutput(self.output, unit.number, tables, shard_bytes=1 << 62) as output:
             if output.done:
                 advance(unit.bytes)
                 return output.result(resumed=True)
-            encoder, position = _encoder(self.vocab), 0
+            encoder, position = _encoder(self.vocab, self.word_starts, self.joins), 0
             for documents, size in _by_text(unit.path):
                 encoded = encoder.encode_counted(documents)
                 tokens = with_draws(encoded.tokens, documents) if by_url else encoded.tokens
@@ -81,11 +83,11 @@ class EncodeWork:
 
 
 @functools.lru_cache(maxsize=1)
-def _encoder(vocab: Vocab) -> Encoder:
+def _encoder(vocab: Vocab, word_starts: bool, joins: Joins | None) -> Encoder:
     """The encoder of this process: words that one shard taught it are known in the next; ids do not depend on it."""
     from corpusforge.tokens.encode import Encoder
 
-    return Encoder(vocab)
+    return Encoder(vocab, word_starts=word_starts, joins=joins)
 
 
 def token_units(folder: str, units: int | None = None) -> list[ShardUnit]:

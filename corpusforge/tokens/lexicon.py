@@ -1,0 +1,186 @@
+"""Units larger than words: phrases and entities of a lexicon, or the words a segmenter finds in Chinese.
+
+Comes in: `Words` of rows. Goes out: for each word whether it belongs to the one before (`encode.Joins`). The one
+decision: a lexicon is cut by the same splitter as the text, so that a phrase is a sequence of the splitter's words and
+is found whatever the case, accents and spaces; of several phrases the longest at the leftmost place counts.
+
+The phrases are a trie over numbered words, and all places of a column walk down it together, a word at a time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import xxhash
+
+from corpusforge import errors
+from corpusforge.text import I64
+from corpusforge.tokens.columns import Cutting, Splitter, Words
+
+Bools = npt.NDArray[np.bool_]
+
+CHINESE = ((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2FA1F), (0xF900, 0xFAFF))
+"""Code points that BERT sets apart as Chinese (google-research/bert, tokenization.py), its blocks put together."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Lexicon:
+    """Phrases by greedy longest match. ``data``: UTF-8, one phrase a line; blank lines mean nothing.
+
+    ``where``: what to call it in messages.
+    """
+
+    data: bytes
+    cutting: Cutting
+    where: str = "lexicon"
+
+    @property
+    def digest(self) -> str:
+        """xxh3-128 of the phrases, 32 hex digits."""
+        return xxhash.xxh3_128_hexdigest(self.data)
+
+    def joined(self, words: Words) -> Bools:
+        trie = _trie(self)
+        numbers = pc.fill_null(pc.index_in(words.values, trie.words), -1).to_numpy(zero_copy_only=False)
+        lengths = _longest(trie, numbers.astype(np.int64), words.offsets)
+        return _joined(lengths)
+
+
+@dataclasses.dataclass(frozen=True)
+class Segmenter:
+    """Chinese words of jieba (extra ``zh``): joins the characters that BERT-like splitters set apart."""
+
+    name: str = "jieba"
+
+    def joined(self, words: Words) -> Bools:
+        segment = _jieba()
+        values = words.values.to_pylist()
+        chinese = np.fromiter(map(_is_chinese, values), bool, len(values))
+        first = np.zeros(len(values) + 1, bool)
+        first[words.offsets] = True
+        goes_on = chinese.copy()
+        goes_on[1:] &= chinese[:-1] & ~first[1:-1]
+        goes_on[:1] = False
+        begins = np.flatnonzero(chinese & ~goes_on)
+        ends = np.flatnonzero(chinese & ~np.append(goes_on[1:], False)) + 1
+        # A Python loop with a reason: the segmenter is a Python library that takes one text at a time.
+        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+            at = begin
+            for word in segment("".join(values[begin:end])):
+                goes_on[at] = False
+                at += len(word)
+        return goes_on
+
+
+@dataclasses.dataclass(frozen=True)
+class _Trie:
+    """``words``: all words of phrases. Node 0 is the root; ``edges[k] = node * len(words) + word`` leads to node k + 1;
+    ``is_end``: whether a phrase ends at a node."""
+
+    words: pa.StringArray
+    edges: I64
+    is_end: Bools
+
+
+@functools.lru_cache(maxsize=2)
+def _trie(lexicon: Lexicon) -> _Trie:
+    """The phrases with two words or more, level by level."""
+    phrases = _phrases(lexicon)
+    coded = phrases.values.dictionary_encode()
+    numbers, size = coded.indices.to_numpy().astype(np.int64), len(coded.dictionary)
+    counts = np.diff(phrases.offsets)
+    rows = np.flatnonzero(counts > 1)
+    node, edges, ends = np.zeros(len(rows), np.int64), [np.zeros(0, np.int64)], [np.zeros(1, bool)]
+    depth, known = 0, 1
+    while len(rows):
+        new, place = np.unique(node * size + numbers[phrases.offsets[rows] + depth], return_inverse=True)
+        depth += 1
+        is_end = np.zeros(len(new), bool)
+        is_end[place[counts[rows] == depth]] = True
+        edges.append(new)
+        ends.append(is_end)
+        node, known = known + place, known + len(new)
+        on = counts[rows] > depth
+        rows, node = rows[on], node[on]
+    # Nodes are numbered level by level, and edges begin with their node: they ascend.
+    return _Trie(coded.dictionary, np.concatenate(edges), np.concatenate(ends))
+
+
+def _phrases(lexicon: Lexicon) -> Words:
+    """The words of each phrase, once as at the beginning of a text and once as behind a space."""
+    try:
+        lines = [line.strip() for line in lexicon.data.decode("utf-8-sig").splitlines()]
+    except UnicodeDecodeError as error:
+        raise errors.InputUnreadable(
+            lexicon.where, f"not UTF-8: {error}", "save it as UTF-8, one phrase a line"
+        ) from None
+    splitter: Splitter = lexicon.cutting.splitter()
+    data = [given.encode() for line in lines if line for given in (line, f" {line}")]
+    rows = np.cumsum([0, *map(len, data)], dtype=np.int64)
+    return splitter.split(np.frombuffer(b"".join(data), np.uint8), rows)
+
+
+def _longest(trie: _Trie, numbers: I64, offsets: I64) -> I64:
+    """For each word how many words the longest phrase has that begins with it; 1 for none."""
+    lengths = np.ones(len(numbers), np.int64)
+    if not len(trie.edges):
+        return lengths
+    ends = np.repeat(offsets[1:], np.diff(offsets))
+    at, node, depth = np.arange(len(numbers)), np.zeros(len(numbers), np.int64), 0
+    while len(at):
+        inside = at + depth < ends[at]
+        at, node = at[inside], node[inside]
+        word = numbers[at + depth]
+        edge = node * len(trie.words) + word
+        place = np.minimum(np.searchsorted(trie.edges, edge), len(trie.edges) - 1)
+        found = (word >= 0) & (trie.edges[place] == edge)
+        at, node, depth = at[found], place[found] + 1, depth + 1
+        lengths[at[trie.is_end[node]]] = depth
+    return lengths
+
+
+def _joined(lengths: I64) -> Bools:
+    """Phrases chosen from the left, none inside another: all their words but the first belong to the one before.
+
+    >>> _joined(np.array([1, 3, 2, 1, 2, 1])).tolist()
+    [False, False, True, True, False, True]
+    """
+    begins = np.flatnonzero(lengths > 1)
+    joined = np.zeros(len(lengths), bool)
+    if not len(begins):
+        return joined
+    # From each phrase the next one that may stand; the last leads to itself. Doubling the jumps finds all that do.
+    jump = np.append(np.searchsorted(begins, begins + lengths[begins]), len(begins))
+    stands = np.zeros(len(jump), bool)
+    stands[0] = True
+    for _ in range(len(begins).bit_length()):
+        stands[jump[stands]] = True
+        jump = jump[jump]
+    chosen = begins[stands[:-1]]
+    edges = np.zeros(len(lengths) + 1, np.int64)
+    edges[chosen + 1] += 1
+    edges[chosen + lengths[chosen]] -= 1
+    return np.asarray(np.cumsum(edges[:-1]) > 0)
+
+
+def _is_chinese(word: str) -> bool:
+    return len(word) == 1 and any(low <= ord(word) <= high for low, high in CHINESE)
+
+
+@functools.lru_cache(maxsize=1)
+def _jieba() -> Any:
+    try:
+        import logging
+
+        import jieba
+    except ImportError:
+        mend = "pip install 'corpusforge[zh]', or use a lexicon (mask_lexicon)"
+        raise errors.ExtraMissing("instances.mask_segmenter", "jieba is not installed", mend) from None
+    jieba.setLogLevel(logging.WARNING)
+    return jieba.lcut
