@@ -12,30 +12,22 @@ import ipaddress
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from corpusforge.clean.pii_emails import emails
+from corpusforge.clean.pii_reader import ALNUM, DIGIT, Mask, Reader
 from corpusforge.sentence_ends import bytes_in
 from corpusforge.text import I64, U8
 
-Mask = npt.NDArray[np.bool_]
-
 EMAIL, IPV4, IPV6, PHONE = range(4)
 
-LOCAL_BYTES = 64  # of an address before the "@": RFC 5321, section 4.5.3.1.1
-DOMAIN_BYTES = 128  # looked at behind it; RFC 5321 allows 255, but real ones are shorter
 IPV6_BYTES = 36  # of an IPv6 address behind its first group, with one more to see that it ends
 MIN_OCTET = 20  # "1.2.3.4": numbers all below are versions and headings, as good as never addresses of people
 MIN_DIGITS, MAX_DIGITS = 9, 15  # of an international number with its country code; the most: ITU-T E.164, section 6
 PHONE_GROUPS = 8  # groups of digits in an international number, at most
 _BLOCK = 1 << 15  # anchors looked at together, so that text of nothing but anchors needs no memory
 
-_DIGIT = bytes_in(range(0x30, 0x3A))
-_ALPHA = bytes_in(range(0x41, 0x5B), range(0x61, 0x7B))
-_ALNUM = _DIGIT | _ALPHA
-_WORD = _ALNUM | bytes_in(b"_", range(0x80, 0x100))
-_LOCAL = _ALNUM | bytes_in(b"._%+-")
-_DOMAIN = _ALNUM | bytes_in(b".-")
-_HEX = _DIGIT | bytes_in(b"abcdefABCDEF")
+_WORD = ALNUM | bytes_in(b"_", range(0x80, 0x100))
+_HEX = DIGIT | bytes_in(b"abcdefABCDEF")
 _BETWEEN = bytes_in(b" -.()/")
 _RESERVED = (
     *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24"),
@@ -56,32 +48,11 @@ class Finds(NamedTuple):
     kinds: I64
 
 
-class Reader(NamedTuple):
-    """Bytes of a column whose document i is ``data[offsets[i]:offsets[i + 1]]``."""
-
-    data: U8
-    offsets: I64
-
-    def edges(self, where: I64) -> tuple[I64, I64]:
-        """First byte of the document that each place lies in, and the one behind its last."""
-        document = np.searchsorted(self.offsets, where, "right") - 1
-        return self.offsets[document], self.offsets[document + 1]
-
-    def byte(self, where: I64, low: I64, high: I64) -> U8:
-        """The bytes at some places; 0 outside of [low, high)."""
-        inside = (where >= low) & (where < high)
-        return np.asarray(self.data[np.where(inside, where, 0)] * inside)
-
-    def window(self, first: I64, step: int, width: int, low: I64, high: I64) -> U8:
-        """``width`` bytes from each place on, forwards (step 1) or backwards (-1), one row each."""
-        return self.byte(first[:, None] + step * np.arange(width), low[:, None], high[:, None])
-
-
 def find(data: U8, offsets: I64, kinds: tuple[str, ...]) -> Finds:
     """Everything of ``kinds`` ("email", "ip", "phone"); what overlaps counts as the one that begins first."""
     reader, found = Reader(data, offsets), []
     if "email" in kinds:
-        found.append((*_joined([_emails(reader, at) for at in _anchors(reader, 0x40)]), EMAIL))
+        found.append((*_joined([emails(reader, at) for at in _anchors(reader, 0x40)]), EMAIL))
     if {"ip", "phone"} & set(kinds):
         runs = _digit_runs(reader)
         if "ip" in kinds:
@@ -111,35 +82,6 @@ def _anchors(reader: Reader, byte: int) -> list[I64]:
 
 def _joined(parts: list[tuple[I64, I64]]) -> tuple[I64, I64]:
     return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
-
-
-def _emails(reader: Reader, at: I64) -> tuple[I64, I64]:
-    """``local@domain.tld`` around "@": ASCII, the last label of two to 24 letters."""
-    low, high = reader.edges(at)
-    before, after = reader.byte(at - 1, low, high), reader.byte(at + 1, low, high)
-    at = at[_LOCAL[before] & (before != 0x2E) & _ALNUM[after]]
-    low, high = reader.edges(at)
-    length, good = _domain(reader, at + 1, 24, low, high)
-    long = np.flatnonzero(length == 24)
-    length[long], good[long] = _domain(reader, at[long] + 1, DOMAIN_BYTES, low[long], high[long])
-    at, low, high, length = at[good], low[good], high[good], length[good]
-    head = reader.window(at - 1, -1, LOCAL_BYTES, low, high)
-    own = np.logical_and.accumulate(_LOCAL[head], 1) & _ALNUM[head]
-    local = (own * np.arange(1, LOCAL_BYTES + 1)).max(1, initial=0)  # up to the outermost letter or digit
-    return (at - local)[local > 0], (at + 1 + length)[local > 0]
-
-
-def _domain(reader: Reader, first: I64, width: int, low: I64, high: I64) -> tuple[I64, Mask]:
-    """How many bytes from each place on could be a domain, ``width`` at most, and whether they are."""
-    after = reader.window(first, 1, width + 1, low, high)
-    after, following = after[:, :-1], after[:, 1:]
-    stray = ((after == 0x2E) & ~_ALNUM[following]) | ((after == 0x2D) & ~_ALNUM[following] & (following != 0x2D))
-    inside = np.logical_and.accumulate(_DOMAIN[after] & ~stray, 1)
-    length, columns = inside.sum(1), np.arange(width)
-    dot = np.where(inside & (after == 0x2E), columns, -1).max(1)
-    label = length - 1 - dot
-    letters = (inside & _ALPHA[after] & (columns > dot[:, None])).sum(1)
-    return length, (dot > 0) & (label >= 2) & (label <= 24) & (letters == label)
 
 
 class _Runs(NamedTuple):
@@ -288,7 +230,7 @@ def _north_american(reader: Reader, runs: _Runs) -> tuple[I64, I64]:
     before = reader.byte(start - 1, low, high)
     after, later = reader.byte(stop, low, high), reader.byte(stop + 1, low, high)
     good = split & (plain | bracketed) & ~_WORD[before] & ~_is_one_of(before, b"-./+")
-    good &= ~_WORD[after] & ~(_is_one_of(after, b"-./") & _DIGIT[later])
+    good &= ~_WORD[after] & ~(_is_one_of(after, b"-./") & DIGIT[later])
     return start[good], stop[good]
 
 

@@ -31,6 +31,11 @@ PIECES = [
         ".co",
         "é",
         "中",
+        "o\u0308",
+        "ж@",
+        "@2x.png",
+        ".JPG",
+        ".html",
         " ",
         " ",
         "\n",
@@ -81,6 +86,9 @@ def found(texts: list[str], kinds: tuple[str, ...]) -> list[list[tuple[str, int]
 @given(st.lists(TEXTS, min_size=1, max_size=4), st.sampled_from([KINDS, ("email",), ("ip",), ("phone",)]))
 @example(["1", "2.3.4.50"], KINDS)
 @example(["a" * 70 + "@b.co", "a@" + "b" * 140 + ".co", "a@b.co--x", "a@b.c"], KINDS)
+@example(
+    ["é" * 31 + "a@b.co", "a" + "é" * 32 + "@b.co", "éa@b.co", "é" * 40 + "@b.co", "ѿ@b.co", "Ԁ@b.co", "ʰ@b.co"], KINDS
+)
 @example(["+49 30 123456 2018", "+1 212 555 0123 12", "(+48) 600 033 044"], KINDS)
 @settings(deadline=None, max_examples=700)
 def test_finds_are_those_of_the_oracle(texts: list[str], kinds: tuple[str, ...]) -> None:
@@ -92,6 +100,8 @@ def test_finds_are_those_of_the_oracle(texts: list[str], kinds: tuple[str, ...])
     ("text", "masked"),
     [
         ("Write to <a.b+c@ex-ample.co.uk>, or not.", "Write to <email@example.com>, or not."),
+        ("jöe@corp.org, jo\u0308e@corp.org, Иван@corp.ru", "email@example.com, email@example.com, email@example.com"),
+        ("邮箱joe@corp.org，«joe@corp.org»", "邮箱email@example.com，«email@example.com»"),
         ("DNS 134.2.3.4, http://93.184.216.34/x", "DNS 192.0.2.1, http://192.0.2.1/x"),
         ("at 2001:4860:4860::8888: timeout", "at 2001:db8::1: timeout"),
         ("Tel. +49 (0) 89 98103987, fax (212) 555-0123", "Tel. 555-0100, fax 555-0100"),
@@ -119,7 +129,18 @@ def test_masks(text: str, masked: str, documents_of: Callable[..., pa.RecordBatc
             "31.12.2018",
         ),
         *("ISBN 978-0-306-40615-7", "0-306-40615-2", "2018-12-31", "12:30:45", "3.14159265358979", "$1,234,567.89"),
-        *("std::vector", "dead:beef", "00:1A:2b:3c:4d:5e", "user@localhost", "@handle", "a @ b.com", "1+100000000"),
+        *(
+            "retina@2x.png",
+            "img/logo@3X.JPG?v=1",
+            "jquery@3.min.js",
+            "std::vector",
+            "dead:beef",
+            "00:1A:2b:3c:4d:5e",
+            "user@localhost",
+            "@handle",
+            "a @ b.com",
+            "1+100000000",
+        ),
         *("doi:10.1111/j.1365-294X.2009.04294.x", "437–456", "123-456-7890", "2001-2002-2003"),
     ],
 )

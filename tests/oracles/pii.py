@@ -5,6 +5,8 @@ from __future__ import annotations
 import ipaddress
 import re
 
+from corpusforge.clean.pii_emails import FILES
+
 W = r"A-Za-z0-9_\x80-\U0010ffff"
 DOMAIN = re.compile(r"(?:[A-Za-z0-9]|\.(?=[A-Za-z0-9])|-(?=[A-Za-z0-9-])){0,128}")
 IPV4 = re.compile(rf"(?<![{W}.\-])(?<!(?<!/)/)[0-9]+(?:\.[0-9]+){{3}}(?![{W}]|[.\-][{W}])")
@@ -38,14 +40,16 @@ def finds(text: str, kinds: tuple[str, ...]) -> list[tuple[int, int, int]]:
 
 
 def _email(text: str, at: int) -> list[tuple[int, int]]:
-    left = re.search(r"[A-Za-z0-9._%+-]{0,64}$", text[:at])
-    local = left and re.search(r"[A-Za-z0-9].*$", left[0])
+    near = text[:at].encode()[-64:].decode("utf-8", "ignore")
+    left = re.search(r"[A-Za-z0-9._%+\-\u00c0-\u04ff]*\Z", near)
+    local = left and re.search(r"[A-Za-z0-9\u00c0-\u04ff].*\Z", left[0])
     right = DOMAIN.match(text, at + 1)
     assert right
     domain = right[0]
     if not local or local[0].endswith(".") or not domain[:1].isalnum() or "." not in domain:
         return []
-    good = re.fullmatch("[A-Za-z]{2,24}", domain.rsplit(".", 1)[1])
+    label = domain.rsplit(".", 1)[1]
+    good = re.fullmatch("[A-Za-z]{2,24}", label) and label.lower() not in FILES
     return [(at - len(local[0]), at + 1 + len(domain))] if good else []
 
 
