@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from corpusforge.sections.fields import OneOf, at_least, between, option
 
-
 FAMILIES = ("wordpiece", "bpe", "unigram", "sentencepiece-bpe")
+"""Families of vocabularies (`corpusforge.tokens.families`)."""
 
 
 @dataclass(frozen=True)

@@ -46,13 +46,12 @@ def train_vocab(made: Recipe, upstream: str, output: str, execution: Execution) 
 
 def _learn(made: Recipe, units: list[Any], output: str, execution: Execution) -> tuple[Any, dict[str, Any]]:
     from corpusforge.beam import vocab as beam_vocab
-    from corpusforge.tokens.counts import select_counts
-    from corpusforge.tokens.families import cutting_of, learn
+    from corpusforge.tokens.families import cutting_of, learn, select
 
     settings = made.vocab
     paths = beam_vocab.run(engine_of(execution), cutting_of(settings), units, output, execution.progress)
     blocks = beam_vocab.read_blocks(paths)
-    counts, counted = select_counts(blocks, min_count=settings.min_count, max_words=settings.max_words)
+    counts, counted = select(settings, blocks)
     execution.progress.start("learn", 0, "words")
     learned = learn(settings, counts)
     execution.progress.finish()

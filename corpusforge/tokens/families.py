@@ -7,19 +7,38 @@ stage.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
 
 from corpusforge.tokens.columns import Cutting
+from corpusforge.tokens.counts import select_counts
 from corpusforge.tokens.gpt2_split import GPT2
 from corpusforge.tokens.learn_wordpiece import Learned
+from corpusforge.tokens.pieces import PieceCutting
 from corpusforge.tokens.words import Normalization
+
+ALGORITHMS = {"unigram": "unigram", "sentencepiece-bpe": "bpe"}
+"""The families of SentencePiece: their names here, and what the library calls them."""
 
 
 def cutting_of(section: Any) -> Cutting:
     """How text is cut for the family of a section [vocab] (by attribute)."""
+    if section.model in ALGORITHMS:
+        return _piece_cutting(section)
     return GPT2 if section.model == "bpe" else Normalization(section.lowercase)
+
+
+def select(section: Any, blocks: Iterable[bytes]) -> tuple[pa.Table, dict[str, float]]:
+    """The words a section [vocab] learns from, of merged blocks of COUNTS, and what was left out."""
+    limits = {"min_count": section.min_count, "max_words": section.max_words}
+    if section.model in ALGORITHMS:
+        from corpusforge.tokens.learn_sentencepiece import select as select_pieces
+
+        return select_pieces(blocks, **limits)
+    counts, found = select_counts(blocks, **limits)
+    return counts, dict(found)
 
 
 def learn(section: Any, counts: pa.Table) -> Learned:
@@ -31,6 +50,18 @@ def learn(section: Any, counts: pa.Table) -> Learned:
         from corpusforge.tokens.learn_bpe import learn as learn_bpe
 
         return learn_bpe(counts, section.size, unused=section.unused, allow_any_size=section.allow_any_size)
+    if section.model in ALGORITHMS:
+        from corpusforge.tokens.learn_sentencepiece import learn as learn_sentencepiece
+
+        return learn_sentencepiece(
+            counts,
+            section.size,
+            algorithm=ALGORITHMS[section.model],
+            cutting=_piece_cutting(section),
+            unused=section.unused,
+            coverage=section.coverage,
+            allow_any_size=section.allow_any_size,
+        )
     from corpusforge.tokens.learn_wordpiece import learn as learn_wordpiece
 
     return learn_wordpiece(
@@ -41,3 +72,11 @@ def learn(section: Any, counts: pa.Table) -> Learned:
         alphabet=section.alphabet,
         allow_any_size=section.allow_any_size,
     )
+
+
+def _piece_cutting(section: Any) -> PieceCutting:
+    if section.normalization == "albert":
+        return PieceCutting(strip_accents=section.lowercase, lowercase=section.lowercase)
+    from corpusforge.tokens.learn_sentencepiece import charsmap_of
+
+    return PieceCutting(False, False, False, charsmap_of(section.normalization))

@@ -1,7 +1,8 @@
 """Reads tokenizer folders: finds the special tokens and the family, and lets the family do the rest.
 
 In: a local folder or a URL. Out: a `Vocab`. The decision: tokenizer.json is believed before all other files, because
-it alone says everything; without one a vocab.txt is BERT's, and a vocab.json with merges.txt RoBERTa's.
+it alone says everything; without one a vocab.txt is BERT's, a vocab.json with merges.txt RoBERTa's, and a spiece.model
+ALBERT's.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from corpusforge import errors
-from corpusforge.tokens import byte_bpe, wordpiece
+from corpusforge.tokens import byte_bpe, sentencepiece_family, wordpiece
 from corpusforge.tokens.vocab import ROLES, Vocab
 
 _MEND = "use the folder of a tokenizer saved by save_pretrained or train-vocab"
@@ -20,10 +21,17 @@ _MEND = "use the folder of a tokenizer saved by save_pretrained or train-vocab"
 _FAMILIES: dict[str, Callable[[str, dict[str, Any], Sequence[str], Mapping[str, str]], Vocab]] = {
     "WordPiece": wordpiece.from_json,
     "BPE": byte_bpe.from_json,
+    "Unigram": sentencepiece_family.from_json,
+    "BPE over U+2581": sentencepiece_family.from_json,
 }
-"""Readers of tokenizer.json by the type of its model; each gets (where, the file, tokens by id, special names)."""
+"""Readers of tokenizer.json by `_kind_of`; each gets (where, the file, tokens by id, special names)."""
 
-_NAMES = {"WordPiece": wordpiece.NAMES, "BPE": byte_bpe.NAMES}
+_NAMES = {
+    "WordPiece": wordpiece.NAMES,
+    "BPE": byte_bpe.NAMES,
+    "Unigram": sentencepiece_family.NAMES,
+    "BPE over U+2581": sentencepiece_family.NAMES,
+}
 """What special tokens are called where a folder does not say it, in the order of ROLES."""
 
 
@@ -52,9 +60,13 @@ def _from_native(folder: str, config: dict[str, Any], names: dict[str, str]) -> 
     lines = read_bytes(f"{folder}/vocab.txt")
     if lines is not None:
         return wordpiece.from_lines(lines, config, _with_defaults(names, "WordPiece"))
+    model = read_bytes(f"{folder}/spiece.model")
+    if model is not None:
+        named = _with_defaults(names, "Unigram")
+        return sentencepiece_family.from_model(model, f"{folder}/spiece.model", config, named)
     ids, merges = read_bytes(f"{folder}/vocab.json"), read_bytes(f"{folder}/merges.txt")
     if ids is None or merges is None:
-        what = "no tokenizer.json, no vocab.txt, no vocab.json with merges.txt"
+        what = "no tokenizer.json, no vocab.txt, no vocab.json with merges.txt, no spiece.model"
         raise errors.ManifestInvalid(folder, what, _MEND)
     try:
         return byte_bpe.from_files(folder, ids, merges, config, _with_defaults(names, "BPE"))
@@ -67,7 +79,7 @@ def _with_defaults(names: dict[str, str], kind: str) -> dict[str, str]:
 
 
 def _from_json(where: str, raw: dict[str, Any], names: dict[str, str]) -> Vocab:
-    kind = raw["model"].get("type", "WordPiece")
+    kind = _kind_of(raw)
     if kind not in _FAMILIES:
         raise errors.ManifestInvalid(
             where, f"its family is not built: model {kind}", f"built are {', '.join(_FAMILIES)}"
@@ -82,6 +94,14 @@ def _from_json(where: str, raw: dict[str, Any], names: dict[str, str]) -> Vocab:
     if [ids[token] for token in tokens] != list(range(len(tokens))):
         raise errors.ManifestInvalid(where, "ids have holes or repeat", "number the tokens from 0 without holes")
     return _FAMILIES[kind](where, raw, tokens, _with_defaults(names, kind))
+
+
+def _kind_of(raw: dict[str, Any]) -> str:
+    """The type of the model; a BPE whose words begin with U+2581 is SentencePiece's."""
+    kind: str = raw["model"].get("type", "WordPiece")
+    splitter = raw.get("pre_tokenizer") or {}
+    kinds = {step["type"] for step in splitter.get("pretokenizers", [splitter]) if step}
+    return "BPE over U+2581" if kind == "BPE" and "Metaspace" in kinds else kind
 
 
 def _ids_of_model(vocab: Any) -> dict[str, int]:

@@ -1,0 +1,223 @@
+"""Columns of text to columns of words as SentencePiece's families see them: normalised, cut at white space, ``▁word``.
+
+In: UTF-8 bytes of many rows. Out: one Arrow column of words and the offsets of the rows in it. The decision: as in
+`tokens.words`, what the library does to a character is asked once and spliced in by NumPy. Rows where the neighbours
+matter go to the library whole: quotes in pairs (ALBERT turns `` and '' into "), a literal U+2581, and, where a compiled
+character map is applied (to grapheme clusters: huggingface/tokenizers, normalizers/precompiled.rs), every character
+that may join a cluster with its neighbour.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import functools
+import unicodedata
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from tokenizers import normalizers, pre_tokenizers
+
+from corpusforge.text import I64, U8
+from corpusforge.tokens.columns import CHARACTER_BYTES, CHUNK_BYTES, Splitter, Words, code_points, ragged_positions
+
+SPACE = "\u2581"
+"""What SentencePiece writes for a space (google/sentencepiece, kSpaceSymbol)."""
+
+WHITE = "\t\n\x0b\x0c\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029"
+WHITE += "\u202f\u205f\u3000"
+"""Unicode's White_Space: where the library's WhitespaceSplit cuts."""
+
+_KEEP, _LEAD, _TAIL = 0, 1, 2  # classes of a byte: kept or mapped as it is, replaced, behind a lead byte
+_UNSEEN, _ODD = -1, -2
+_MARK = np.frombuffer(SPACE.encode(), np.uint8)
+
+_JOINING = frozenset("\r\u0e33\u0eb3\uff9e\uff9f\u0d4e")
+"""Letters and signs that join a cluster though their category does not say so (Unicode, GraphemeBreakProperty.txt)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class PieceCutting:
+    """Steps of normalisation, in their order. ``charsmap``: a compiled character map, base64; "": none."""
+
+    quotes: bool = True
+    strip_accents: bool = True
+    lowercase: bool = True
+    charsmap: str = ""
+
+    def normalizer(self) -> Any:
+        """The library's object with these settings."""
+        steps = self.steps()
+        if self.charsmap:
+            steps.append(normalizers.Precompiled(base64.b64decode(self.charsmap)))
+        return normalizers.Sequence(steps)
+
+    def steps(self) -> list[Any]:
+        """The library's objects before the character map."""
+        steps: list[Any] = []
+        if self.quotes:
+            steps += [normalizers.Replace("``", '"'), normalizers.Replace("''", '"')]
+        if self.strip_accents:
+            steps += [normalizers.NFKD(), normalizers.StripAccents()]
+        if self.lowercase:
+            steps.append(normalizers.Lowercase())
+        return steps
+
+    def pre_tokenizer(self) -> Any:
+        """The library's object that cuts normalised text."""
+        metaspace = pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always", split=True)
+        return pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), metaspace])
+
+    def splitter(self) -> PieceSplitter:
+        """The process's splitter with these settings; it keeps what it learned about characters."""
+        return piece_splitter_for(self)
+
+
+@functools.cache
+def piece_splitter_for(cutting: PieceCutting) -> PieceSplitter:
+    """The process's splitter with these settings; it keeps what it learned about characters."""
+    return PieceSplitter(cutting)
+
+
+class PieceSplitter(Splitter):
+    """Cuts rows of text into normalised words with U+2581 in front.
+
+    >>> PieceSplitter(PieceCutting()).words_of("Don't panic,  Zoë!")
+    ["▁don't", '▁panic,', '▁zoe!']
+    """
+
+    def __init__(self, cutting: PieceCutting) -> None:
+        self.cutting = cutting
+        self._normalizer, self._pre_tokenizer = cutting.normalizer(), cutting.pre_tokenizer()
+        self._steps = normalizers.Sequence(cutting.steps())
+        self._index = np.full(0x110000, _UNSEEN, np.int32)  # code point -> number of its replacement
+        self._replacements: list[bytes] = []
+        self._flat, self._lengths = np.empty(0, np.uint8), np.empty(0, np.int64)
+        self._read_ascii()
+
+    def __reduce__(self) -> tuple[object, tuple[PieceCutting]]:
+        return piece_splitter_for, (self.cutting,)
+
+    def words_of(self, text: str) -> list[str]:
+        """What the library makes of one text, whole."""
+        return [word for word, _ in self._pre_tokenizer.pre_tokenize_str(self._normalizer.normalize_str(text))]
+
+    def cut_place(self, data: U8, wanted: int, stop: int, rows: I64) -> int:
+        """The first place between two rows, or behind ASCII white space and before what cannot join a cluster."""
+        row = int(np.searchsorted(rows, wanted))
+        nearest = int(rows[row]) if row < len(rows) else stop
+        for at in range(wanted, nearest, CHUNK_BYTES):
+            block = data[at : min(at + CHUNK_BYTES + 1, nearest)]
+            white = (block[:-1] == 0x20) | (block[:-1] == 0x0A)
+            apart = (block[1:] < 0x80) | ((block[1:] >= 0xE4) & (block[1:] < 0xEA))  # ASCII, U+4000 to U+9FFF
+            places = np.flatnonzero(white & apart)
+            if len(places):
+                return at + int(places[0]) + 1
+        return nearest
+
+    def _split(self, data: U8, starts: I64) -> Words:
+        raw = data.tobytes()
+        if self.cutting.quotes and (b"``" in raw or b"''" in raw):
+            doubled = (data[1:] == data[:-1]) & ((data[1:] == 0x60) | (data[1:] == 0x27))
+            return self._with_library(data, starts, _rows_of(starts, np.flatnonzero(doubled)))
+        classes = np.frombuffer(raw.translate(self._before), np.uint8)
+        if not classes.any():
+            return _regroup(raw.translate(self._after), starts)
+        leads = np.flatnonzero(classes == _LEAD)
+        numbers = self._numbers(code_points(data, leads))
+        odd = _rows_of(starts, leads[numbers == _ODD])
+        if len(odd):
+            return self._with_library(data, starts, odd)
+        return _regroup(*self._splice(raw, leads, numbers, starts))
+
+    def _splice(self, raw: bytes, leads: I64, numbers: npt.NDArray[np.int32], starts: I64) -> tuple[bytes, I64]:
+        """Put replacements where their characters stood; also where each row begins now."""
+        lengths = self._lengths[numbers]
+        firsts = np.concatenate([[0], np.cumsum(self._lengths)])[numbers]
+        widths = CHARACTER_BYTES[np.frombuffer(raw, np.uint8)[leads]]
+        shift = np.concatenate([[0], np.cumsum(lengths - widths)])  # growth of the text before each of them
+        inserted = ragged_positions(leads + shift[:-1], lengths)
+        text = np.empty(len(raw) + int(shift[-1]), np.uint8)
+        kept = np.ones(len(text), np.bool_)
+        kept[inserted] = False
+        text[kept] = np.frombuffer(raw.translate(self._after, self._replaced), np.uint8)
+        text[inserted] = self._flat[ragged_positions(firsts, lengths)]
+        return text.tobytes(), starts + shift[np.searchsorted(leads, starts)]
+
+    def _numbers(self, points: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+        numbers = self._index[points]
+        if (numbers == _UNSEEN).any():
+            # A Python loop with a reason: one library call for each character never met before in this process.
+            for point in np.unique(points[numbers == _UNSEEN]).tolist():
+                self._learn(point)
+            self._lengths = np.array([len(r) for r in self._replacements], np.int64)
+            self._flat = np.frombuffer(b"".join(self._replacements), np.uint8)
+            numbers = self._index[points]
+        return numbers
+
+    def _answer(self, character: str) -> str:
+        """What stands for a character in the normalised text, white space as " "."""
+        return "".join(" " if c in WHITE else c for c in self._normalizer.normalize_str(character))
+
+    def _learn(self, point: int) -> None:
+        character = chr(point)
+        answer = self._answer(character)
+        mapped = self._steps.normalize_str(character) if self.cutting.charsmap else ""
+        if SPACE in answer or any(map(joins_cluster, mapped)):
+            self._index[point] = _ODD
+            return
+        self._index[point] = len(self._replacements)
+        self._replacements.append(answer.encode())
+
+    def _read_ascii(self) -> None:
+        """Tables over single bytes: what becomes of ASCII, and which bytes are replaced by a look-up."""
+        before, after = [_KEEP] * 128 + [_TAIL] * 64 + [_LEAD] * 64, list(range(256))
+        for byte in range(128):
+            answer = self._answer(chr(byte))
+            if len(answer) == 1 and answer.isascii() and not (self.cutting.charsmap and joins_cluster(chr(byte))):
+                after[byte] = ord(answer)
+            else:
+                before[byte] = _LEAD
+        self._before, self._after = bytes(before), bytes(after)
+        self._replaced = bytes(b for b in range(256) if before[b] != _KEEP)
+
+
+def joins_cluster(character: str) -> bool:
+    """Whether a character may stand in one grapheme cluster with its neighbour; rather too often than too rarely."""
+    point = ord(character)
+    if character in _JOINING or 0x1F1E6 <= point <= 0x1F1FF or 0x1F3FB <= point <= 0x1F3FF:
+        return True
+    if 0x1100 <= point < 0x1200 or 0xA960 <= point < 0xA980 or 0xD7B0 <= point < 0xD800:  # jamo
+        return True
+    if 0x11000 <= point < 0x12000 or point >= 0xE0000:  # scripts of India with letters that go before; tags
+        return True
+    return unicodedata.category(character) in ("Mn", "Mc", "Me", "Cf", "Cn", "Zl", "Zp")
+
+
+def _rows_of(starts: I64, positions: I64) -> I64:
+    """The rows in which these bytes lie, each once."""
+    return np.unique(np.searchsorted(starts, positions, "right") - 1)
+
+
+def _regroup(text: bytes, begins: I64) -> Words:
+    """Cut normalised text at spaces and where rows begin, and put U+2581 before every word."""
+    inside = np.frombuffer(text, np.uint8) != 0x20
+    opens = inside.copy()
+    opens[1:] &= ~inside[:-1]
+    forced = begins[begins < len(text)]
+    opens[forced] |= inside[forced]
+    letters = np.frombuffer(text.translate(None, b" "), np.uint8)
+    firsts = np.flatnonzero(opens[inside])
+    marks = firsts + 3 * np.arange(len(firsts))
+    marked = np.empty(len(letters) + 3 * len(firsts), np.uint8)
+    kept = np.ones(len(marked), np.bool_)
+    for k in range(3):
+        marked[marks + k] = _MARK[k]
+        kept[marks + k] = False
+    marked[kept] = letters
+    ends = np.append(marks, len(marked)).astype(np.int32)
+    values = pa.StringArray.from_buffers(len(firsts), pa.py_buffer(ends), pa.py_buffer(marked))
+    rows = np.searchsorted(np.flatnonzero(opens), begins)
+    return Words(values, np.append(rows, len(values)), 0)
