@@ -180,11 +180,25 @@ def _has_files(folder: str) -> bool:
 def _difference(held: Mapping[str, Any], stage: str, recipe: Mapping[str, Any], upstream: Mapping[str, str]) -> str:
     if held.get("stage") != stage:
         return f"already holds the stage '{held.get('stage')}'"
-    old, new = _flat(held.get("recipe", {})), _flat(recipe)
-    changed = [f"{k} {old.get(k)!r} -> {new.get(k)!r}" for k in sorted(old | new) if old.get(k) != new.get(k)]
+    old, new = (_flat(json.loads(json.dumps(kept))) for kept in (held.get("recipe", {}), recipe))
+    changed = [_change(k, old.get(k), new.get(k)) for k in sorted(old | new) if old.get(k) != new.get(k)]
     if not changed and held.get("upstream") != dict(upstream):
         changed = ["other input"]
     return f"already holds another run of {stage} ({'; '.join(changed[:3]) or 'of another version'})"
+
+
+SHOWN = 60
+"""Characters of a setting's two values in an error: about a line with the setting's name."""
+
+
+def _change(key: str, old: object, new: object) -> str:
+    """One setting that differs, for an error of one line; what is long (the rules of whole packs) is only named.
+
+    >>> _change("clean.pii", "mask", "drop"), _change("steps", ["x" * 99], [])
+    ("clean.pii 'mask' -> 'drop'", 'steps changed')
+    """
+    said = f"{old!r} -> {new!r}"
+    return f"{key} {said}" if len(said) <= SHOWN else f"{key} changed"
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -33,6 +33,23 @@ def test_the_same_stage_goes_on_and_another_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "out/entries").exists()
 
 
+def test_a_refusal_names_what_differs_and_nothing_else(tmp_path: Path) -> None:
+    """What is read back from JSON has lists for tuples and may have other orders of keys: no difference."""
+    rules = {"kept": ("a", "b"), "most": 3, "words": tuple("abcdefghij" * 20)}
+    recipe: dict[str, Any] = {"clean": {"pii": "mask"}, "steps": [("c4", rules)]}
+    with claim(str(tmp_path), "clean", recipe, {}):
+        _work(tmp_path)
+    turned = {"steps": [("c4", dict(reversed(rules.items())))], "clean": {"pii": "drop"}}
+    with (
+        pytest.raises(errors.OutputTaken, match=r"\(clean\.pii 'mask' -> 'drop'\);"),
+        claim(str(tmp_path), "clean", turned, {}),
+    ):
+        pass
+    other = {"clean": {"pii": "mask"}, "steps": [("c4", rules | {"words": ()})]}
+    with pytest.raises(errors.OutputTaken, match=r"\(steps changed\);"), claim(str(tmp_path), "clean", other, {}):
+        pass
+
+
 def test_a_failed_first_attempt_does_not_bind(tmp_path: Path) -> None:
     """A folder with nothing but the note of a stage that wrote nothing yet can be taken over by its next attempt."""
     _claim(tmp_path / "out")
