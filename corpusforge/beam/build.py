@@ -23,10 +23,11 @@ from corpusforge.instances import donors as donor_tables
 from corpusforge.instances.build import DONOR_FORMATS, Builder, BuildSettings
 from corpusforge.instances.donors import Candidates, Donors
 from corpusforge.instances.source import read_source
-from corpusforge.work.instances import SPLITS, DonorSettings, settings_of
+from corpusforge.work.instances import SPLITS, DonorSettings, joins_of, settings_of
 from corpusforge.work.splits import split_tokens, with_draws
 
 if TYPE_CHECKING:
+    from corpusforge.tokens.encode import Joins
     from corpusforge.tokens.vocab import Vocab
 
 HELDOUT = "heldout"
@@ -44,14 +45,13 @@ class BuildInstances(beam.PTransform):  # type: ignore[misc, name-defined]
     def __init__(self, vocab: Vocab, section: Any, *, seed: int = 0) -> None:
         super().__init__()
         self.vocab, self.format, self.heldout_by = vocab, section.format, section.heldout_by
-        self.settings = settings_of(vocab, section, seed)
+        self.settings, self.joins = settings_of(vocab, section, seed), joins_of(vocab, section)
         self.copies = section.copies if section.masking == "duplicated" else 1
         self.donors = DonorSettings(seed, section.heldout, section.donor_megabytes << 20)
 
     def expand(self, documents: Any) -> Any:
-        tokens = documents | "Encode" >> beam.ParDo(_Encode(self.vocab, self.heldout_by)).with_output_types(
-            pa.RecordBatch
-        )
+        encode = _Encode(self.vocab, self.heldout_by, self.settings.word_starts, self.joins)
+        tokens = documents | "Encode" >> beam.ParDo(encode).with_output_types(pa.RecordBatch)
         sides = [beam.pvalue.AsSingleton(self._donors(tokens))] if self.format in DONOR_FORMATS else []
         build = _Build(self.settings, self.copies, self.donors)
         return in_batches(tokens | "Build" >> beam.ParDo(build, *sides).with_outputs(HELDOUT, main="train"))
@@ -74,13 +74,13 @@ class BuildInstances(beam.PTransform):  # type: ignore[misc, name-defined]
 class _Encode(beam.DoFn):  # type: ignore[misc, name-defined]
     """DOCUMENTS -> TOKENS, with the draws of URLs where these decide what is held out."""
 
-    def __init__(self, vocab: Vocab, heldout_by: str) -> None:
-        self.vocab, self.heldout_by = vocab, heldout_by
+    def __init__(self, vocab: Vocab, heldout_by: str, word_starts: bool, joins: Joins | None) -> None:
+        self.vocab, self.heldout_by, self.word_starts, self.joins = vocab, heldout_by, word_starts, joins
 
     def setup(self) -> None:
         from corpusforge.tokens.encode import Encoder
 
-        self._encoder = Encoder(self.vocab)
+        self._encoder = Encoder(self.vocab, word_starts=self.word_starts, joins=self.joins)
 
     def process(self, documents: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         tokens = self._encoder.encode(documents)

@@ -24,6 +24,7 @@ from corpusforge.work.instances import (
     DonorSettings,
     EncodeWork,
     donor_candidates,
+    joins_of,
     merge_candidates,
     settings_of,
     token_units,
@@ -49,7 +50,8 @@ def run(
     """Write ``train/`` and ``heldout/`` for every document shard."""
     scratch = shards.join(output, SCRATCH)
     sizes = [unit.bytes for unit in units]
-    encoding = EncodeWork(scratch, vocab, section.heldout_by)
+    wants_words = section.mask_unit != "token"
+    encoding = EncodeWork(scratch, vocab, section.heldout_by, wants_words, joins_of(vocab, section))
     run_map(engine, encoding, units, sizes, label="encode", folder=scratch, progress=progress)
     encoded = token_units(scratch, len(units))
     donors = ""

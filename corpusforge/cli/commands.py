@@ -141,6 +141,8 @@ def train_vocab_command(documents: str, output: str, **flags: Any) -> None:
     setting("instances.copies", "--copies"),
     setting("instances.copies_redraw", "--copies-redraw"),
     setting("instances.mask_unit", "--mask-unit"),
+    setting("instances.mask_lexicon", "--mask-lexicon"),
+    setting("instances.mask_segmenter", "--mask-segmenter"),
     setting("instances.mask_rate", "--mask-rate"),
     setting("instances.max_predictions", "--max-predictions"),
     setting("instances.pair_sampling", "--pair-sampling"),

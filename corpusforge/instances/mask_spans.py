@@ -70,7 +70,7 @@ class _State(NamedTuple):
 
     row: I64
     first: I64
-    count: I64
+    units: I64
     left: I64
     length: I64
     placed: I64
@@ -116,12 +116,12 @@ def _begin(keys: U64, units: Units, budgets: I64, limits: U64) -> _State:
 
 def _wanted(state: _State) -> I64:
     """Units looked for: no more than the instance has, or the budget has tokens."""
-    return np.asarray(np.minimum(np.minimum(state.length, state.left), state.count))
+    return np.asarray(np.minimum(np.minimum(state.length, state.left), state.units))
 
 
 def _places(keys: U64, state: _State, wanted: I64) -> I64:
     """A unit for each instance, uniform among those at which the run would fit into the instance."""
-    room = state.count - wanted + 1
+    room = state.units - wanted + 1
     draws = seeds.words(0, "mask-place", keys, state.step.view(np.uint64))
     return state.first + (((draws & _LOW) * room.view(np.uint64)) >> _HALF).view(np.int64)
 
@@ -147,7 +147,7 @@ def _next(keys: U64, state: _State, good: Bools, used: I64, limits: U64) -> _Sta
     moved = _State(
         state.row,
         state.first,
-        state.count,
+        state.units,
         state.left - used,
         length,
         placed,

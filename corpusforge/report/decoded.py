@@ -35,7 +35,8 @@ def show_instances(path: str, table: pa.Table) -> list[RenderableType]:
     stored = "masked_positions" in table.schema.names
     masker = None if stored or vocab is None else _masker(vocab, manifest)
     labels = LABELS_OF_ORDER if manifest.get("instances", {}).get("format") == "sop" else LABELS
-    shown: list[RenderableType] = [_legend(stored, masker is not None)]
+    words = "word_starts" in table.schema.names
+    shown: list[RenderableType] = [_legend(stored, masker is not None, words)]
     for row in table.to_pylist():
         if masker is not None:
             row |= _draw(row, masker)
@@ -87,7 +88,8 @@ def _draw(row: dict[str, Any], masker: Masker) -> dict[str, Any]:
     wide = masker.specials.size > 1 << 16
     ids: Ids = np.array(row["input_ids"], np.uint32) if wide else np.array(row["input_ids"], np.uint16)
     keys = seeds.instance_keys(np.array([row["document"]], np.uint64), np.array([row["index"]], np.uint32))
-    drawn = masker(ids, np.array([0, len(ids)], np.int64), keys, 0)
+    starts = np.array(row["word_starts"], bool) if "word_starts" in row else None
+    drawn = masker(ids, np.array([0, len(ids)], np.int64), keys, 0, starts)
     return {
         "input_ids": drawn.input_ids.tolist(),
         "masked_positions": drawn.positions.tolist(),
@@ -95,13 +97,20 @@ def _draw(row: dict[str, Any], masker: Masker) -> dict[str, Any]:
     }
 
 
-def _legend(stored: bool, drawn: bool) -> Text:
+def _units(row: dict[str, Any]) -> set[int]:
+    """Positions of an instance that go on with the word before, where word starts are known."""
+    return {position for position, starts in enumerate(row.get("word_starts") or []) if not starts}
+
+
+def _legend(stored: bool, drawn: bool, words: bool) -> Text:
     legend = Text("masked: ")
     for name, style in LEGEND:
         legend.append(name, style)
         legend.append(", ")
     origin = "stored with the row" if stored else "as the loader draws them in epoch 0" if drawn else "not stored"
     legend.append(f"and behind it (the token to predict); masks {origin}; segment B is underlined")
+    if words:
+        legend.append("; a dot joins tokens that are masked together")
     return legend
 
 
@@ -120,7 +129,7 @@ def _head(row: dict[str, Any], labels: dict[int, str]) -> Text:
 def _sentence(row: dict[str, Any], vocab: Vocab | None) -> Text:
     masked = dict(zip(row.get("masked_positions") or [], row.get("masked_labels") or [], strict=True))
     mask = vocab.specials.mask if vocab else -1
-    first_b = row["segment_lengths"][0]
+    first_b, goes_on = row["segment_lengths"][0], _units(row)
     text = Text()
     for position, token in enumerate(row["input_ids"]):  # the tokens of one instance
         style = "underline" if position >= first_b else ""
@@ -133,7 +142,7 @@ def _sentence(row: dict[str, Any], vocab: Vocab | None) -> Text:
                 text.append(f"({_token(vocab, original)})", f"{colour} {style}".strip())
         else:
             text.append(shown, f"dim {style}".strip() if _is_special(vocab, token) else style)
-        text.append(" ")
+        text.append("\u00b7" if position + 1 in goes_on else " ")
     return text
 
 

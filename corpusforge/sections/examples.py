@@ -58,6 +58,10 @@ class Instances:
         check=OneOf("pairs", "masks"),
     )
     mask_unit: str = option("token", "what is masked together", check=OneOf("token", "whole-word", "ngram", "span"))
+    mask_lexicon: str = option(
+        "", "a file of phrases or entities, one a line, UTF-8: each is one word to mask", is_path=True
+    )
+    mask_segmenter: str = option("", "jieba: Chinese words are one word to mask (extra zh)", check=OneOf("", "jieba"))
     mask_rate: float = option(0.15, "share of tokens masked (BERT: 0.15)", check=between(0, 1))
     mask_share: float = option(0.8, "of these, replaced by [MASK] (BERT: 0.8)", check=between(0, 1))
     random_share: float = option(

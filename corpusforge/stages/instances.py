@@ -89,7 +89,8 @@ def build_instances(made: Recipe, upstream: str, vocab_folder: str, output: str,
     if not before.rows["documents"]:
         raise errors.InputMissing(upstream, "no documents are left", "look at its rejects: corpusforge inspect")
     vocab = Vocab.load(vocab_folder)
-    section = {"instances": recipe.as_dict(made.instances), "seed": made.seed}
+    section: dict[str, Any] = {"instances": recipe.as_dict(made.instances), "seed": made.seed}
+    section["instances"]["mask_lexicon"] = _lexicon_digest(vocab, made)
     above = {"documents": before.content["documents"], "vocab": vocab.digest}
     how: dict[str, Any] = {"reads": [upstream, vocab_folder], "cuts": stage.cuts_of(before, "documents")}
     with claim(output, "build-instances", section, above, overwrite=execution.overwrite, **how) as digest:
@@ -108,6 +109,13 @@ def build_instances(made: Recipe, upstream: str, vocab_folder: str, output: str,
         _write_dataset_files(made, result, output)
         result.save(output)
         return Outcome(output, result, False, measured["seconds"], int(measured["peak_rss"]))
+
+
+def _lexicon_digest(vocab: Any, made: Recipe) -> str:
+    """The content of the lexicon, which decides masks, and not its path; "" for none. Complains about bad settings."""
+    from corpusforge.work.instances import joins_of
+
+    return getattr(joins_of(vocab, made.instances), "digest", "")
 
 
 def _check_shares(made: Recipe) -> None:

@@ -84,6 +84,7 @@ class Rows:
     pair_labels: npt.NDArray[np.int8] | None  # a row
     masked: Ints  # a masked position: its token in ``ids``, ascending
     labels: Ints  # a masked position
+    word_starts: npt.NDArray[np.bool_] | None = None  # a token; for masks that are not drawn yet
 
     @property
     def offsets(self) -> Ints:
@@ -101,7 +102,10 @@ def gather(corpus: Corpus, pieces: Pieces, chosen: Ints | Small) -> Rows:
     masked, labels = _stored_masks(corpus, rows, lengths, shifts)
     pair_labels = None if corpus.pair_labels is None else corpus.pair_labels[rows]
     first_lengths = pieces.first_lengths[chosen].astype(np.int64)
-    return Rows(ids, lengths, first_lengths, pieces.keys[chosen], pair_labels, masked, labels)
+    starts = None
+    if corpus.word_starts is not None and corpus.masked_positions is None:
+        starts = corpus.word_starts.take(rows, source, owner)
+    return Rows(ids, lengths, first_lengths, pieces.keys[chosen], pair_labels, masked, labels, starts)
 
 
 def _stored_masks(corpus: Corpus, rows: Small, lengths: Ints, shifts: Small) -> tuple[Ints, Ints]:
@@ -129,10 +133,11 @@ def read_step(corpus: Corpus, stream: Stream, step: int, masker: Masker) -> Rows
 def draw_masks(rows: Rows, masker: Masker, epoch: int) -> Rows:
     """The same rows with the masks of an epoch: at epoch 0 those that static masking would have stored."""
     offsets = rows.offsets
-    drawn = masker(rows.ids, offsets, rows.keys, epoch)
+    drawn = masker(rows.ids, offsets, rows.keys, epoch, rows.word_starts)
     counts = np.diff(drawn.position_offsets)
     masked = drawn.positions + np.repeat(offsets[:-1], counts)
-    return dataclasses.replace(rows, ids=drawn.input_ids, masked=masked, labels=drawn.labels.astype(np.int64))
+    labels = drawn.labels.astype(np.int64)
+    return dataclasses.replace(rows, ids=drawn.input_ids, masked=masked, labels=labels, word_starts=None)
 
 
 def _joined(parts: list[Rows]) -> Rows:

@@ -29,6 +29,8 @@ BYTES_AN_INSTANCE = 35
 """Of a `Corpus`: key 8, first token 8, file 4, tokens twice 8, of segment A 4, copy 2, pair label 1."""
 BYTES_OF_MASKS = 24
 """More where masks are stored: first position and first label 16, their number twice 8."""
+BYTES_OF_WORD_STARTS = 12
+"""More where word starts are: the first bit 8, their number 4. The bits stay in the files."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,10 @@ class Ragged:
 
     def take(self, rows: Ints | Small, within: Ints, owner: Ints) -> npt.NDArray[Any]:
         """Values at positions ``within`` of the rows ``rows[owner]``; ``within`` and ``owner`` are equally long."""
-        at = self.start[rows][owner] + within
-        source = self.file[rows]
+        return self.read(self.file[rows], self.start[rows][owner] + within, owner)
+
+    def read(self, source: Small, at: Ints, owner: Ints) -> npt.NDArray[Any]:
+        """What stands at the places ``at`` of the files ``source[owner]``."""
         touched = np.unique(source)
         if len(touched) == 1:
             found: npt.NDArray[Any] = self.files[touched[0]][at]
@@ -54,6 +58,19 @@ class Ragged:
             here = file_of == number
             out[here] = self.files[number][at[here]]
         return out
+
+
+@dataclass(frozen=True)
+class Bits:
+    """A list column of bits: as `Ragged` with whole files as bytes, ``start`` counted in bits, the lowest first."""
+
+    packed: Ragged
+
+    def take(self, rows: Ints | Small, within: Ints, owner: Ints) -> npt.NDArray[np.bool_]:
+        """As `Ragged.take`."""
+        bit = self.packed.start[rows][owner] + within
+        found = self.packed.read(self.packed.file[rows], bit >> 3, owner)
+        return (found >> (bit & 7).astype(np.uint8) & 1).astype(bool)
 
 
 @dataclass(frozen=True)
@@ -68,6 +85,7 @@ class Corpus:
     first_lengths: Small  # tokens of segment A with [CLS] and [SEP]
     pair_labels: npt.NDArray[np.int8] | None  # None: not a pair format
     copies: npt.NDArray[np.uint16]
+    word_starts: Bits | None = None  # None: the mask unit is the token
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -121,6 +139,7 @@ def open_corpus(paths: Sequence[str]) -> Corpus:
             _add_batch(parts, number, batch, whole, path)
         for name in _list_columns(batches):
             kind = batches[0].column(name).type.value_type.to_pandas_dtype()
+            kind = np.uint8 if kind is np.bool_ else kind  # bits are kept packed
             lists.setdefault(name, []).append(np.frombuffer(whole, kind, whole.size // np.dtype(kind).itemsize))
     if not sum(map(len, parts.get("length", []))):
         raise errors.TrainingStopped(", ".join(paths[:1]) or "instances", "no instances", "build instances first")
@@ -135,6 +154,7 @@ def open_corpus(paths: Sequence[str]) -> Corpus:
         first_lengths=columns["first"].astype(np.int32),
         pair_labels=columns["pair_label"] if (columns["pair_label"] >= 0).all() else None,
         copies=columns["copy"],
+        word_starts=Bits(_ragged(columns, lists, "word_starts")) if "word_starts" in lists else None,
     )
 
 
@@ -152,7 +172,7 @@ def _map(path: str) -> tuple[pa.Buffer, list[pa.RecordBatch]]:
 
 
 def _list_columns(batches: list[pa.RecordBatch]) -> list[str]:
-    names = ("input_ids", "masked_positions", "masked_labels")
+    names = ("input_ids", "word_starts", "masked_positions", "masked_labels")
     return [n for n in names if batches and n in batches[0].schema.names]
 
 
@@ -183,14 +203,14 @@ def _locate(column: pa.Array, whole: pa.Buffer, path: str) -> tuple[Ints, Small]
     """First element, counted from the beginning of the file, and number of elements of each row of a list column."""
     offsets = column.offsets.to_numpy().astype(np.int64)
     values = column.values
-    width = values.type.bit_width // 8
+    width = max(values.type.bit_width // 8, 1)
     buffer = values.buffers()[1]
     if len(values) == 0 or buffer is None:
         return np.zeros(len(column), np.int64), np.zeros(len(column), np.int32)
     inside = buffer.address - whole.address
     if not 0 <= inside < whole.size or inside % width:
         raise errors.ManifestInvalid(path, "a compressed shard", "write instance shards uncompressed")
-    base = inside // width + values.offset
+    base = (inside * 8 if values.type.bit_width == 1 else inside // width) + values.offset
     return base + offsets[:-1], np.diff(offsets).astype(np.int32)
 
 

@@ -42,6 +42,8 @@ SECTION = types.SimpleNamespace(
     random_share=0.1,
     max_predictions=20,
     mask_unit="token",
+    mask_lexicon="",
+    mask_segmenter="",
 )
 SETTINGS = work.settings_of(VOCAB, SECTION, seed=4)
 HELDOUT = 0.1
