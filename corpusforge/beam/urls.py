@@ -4,7 +4,7 @@
     -> (partition, packed block) -> GroupByKey -> find_older -> (unit, packed rows) -> GroupByKey -> older-N/
 
 Comes in: the units of an input. Goes out: `work.urls.OlderCopies`, which the cleaning of a unit asks. The one decision:
-40 bytes a record travel and no page does. Beam's local runner holds what it shuffles, so there the comparison runs in
+48 bytes a record travel and no page does. Beam's local runner holds what it shuffles, so there the comparison runs in
 rounds over ranges of the hash, as many as the memory asks for; a round that is done is marked and not done again.
 """
 

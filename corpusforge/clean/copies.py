@@ -1,9 +1,11 @@
 """Pages with the same URL: which of them is the newest, and which are older copies of it.
 
-Comes in: ids, URLs and times of records. Goes out: packed blocks of them by the hash of the URL; later, for each unit,
-the ids of older copies with the copy that stays. The one decision: as in C4 the newest stays (tensorflow-datasets,
-``text/c4_utils.py``, ``select_newest_page``); where that is not decided by the time (C4 takes whichever comes first),
-the smallest id stays, and a record of unknown time is older than any other. So the answer does not depend on order.
+Comes in: ids, URLs, times and hashes of the content of records. Goes out: packed blocks of them by the hash of the URL;
+later, for each unit, the ids of older copies with the copy that stays. The one decision: as in C4 the newest stays
+(tensorflow-datasets, ``text/c4_utils.py``, ``select_newest_page``); where that is not decided by the time (C4 takes
+whichever comes first), the smallest hash of the content stays, and a record of unknown time is older than any other. So
+what stays depends neither on order nor on how the input is cut into files; of records with the same content the
+smallest id stays.
 
 A record without a URL, or whose URL is nothing but a scheme, is a copy of nothing.
 """
@@ -27,6 +29,7 @@ ORIGINS = pa.schema(
     [
         pa.field("hash", pa.uint64(), nullable=False),  # xxh3-64 of the normalised URL
         pa.field("time", pa.uint64(), nullable=False),  # `order_of_times`
+        pa.field("content", pa.uint64(), nullable=False),  # a hash of it
         pa.field("high", pa.uint64(), nullable=False),  # the first 16 digits of DOCUMENTS.id
         pa.field("low", pa.uint64(), nullable=False),  # the last 16
     ]
@@ -36,7 +39,7 @@ ORIGINS = pa.schema(
 OLDER = pa.schema([pa.field(name, pa.uint64(), nullable=False) for name in ("high", "low", "kept_high", "kept_low")])
 """One row an older copy: its id and that of the newest."""
 
-BLOCK_BYTES = 40
+BLOCK_BYTES = 48
 """Bytes a record in a block: the columns of ORIGINS and the unit, one behind the other, little-endian uint64."""
 
 OLDER_BYTES = 32
@@ -46,13 +49,14 @@ _EPOCH = np.int64(1) << np.int64(62)
 """Added to seconds since 1970, so that times before it are positive; 0 is left for unknown times."""
 
 
-def origins_of(ids: pa.Array, urls: pa.Array, times: pa.Array) -> pa.RecordBatch:
+def origins_of(ids: pa.Array, urls: pa.Array, times: pa.Array, content: pa.Array) -> pa.RecordBatch:
     """The ORIGINS rows of some records; ``times``: timestamps in seconds."""
     normalised = normalise_urls(urls)
     chosen = pc.fill_null(pc.not_equal(normalised, ""), False)
     high, low = id_words(ids.filter(chosen))
-    columns = [_hashes(normalised.filter(chosen)), order_of_times(times.filter(chosen)), high, low]
-    return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=ORIGINS)
+    hashes, times = _hashes(normalised.filter(chosen)), order_of_times(times.filter(chosen))
+    columns = [*map(pa.array, (hashes, times)), content.filter(chosen), pa.array(high), pa.array(low)]
+    return pa.RecordBatch.from_arrays(columns, schema=ORIGINS)
 
 
 def order_of_times(times: pa.Array) -> U64:
@@ -95,7 +99,7 @@ def find_older(blocks: Iterable[bytes]) -> list[tuple[int, bytes]]:
 
     ``blocks``: from `pack_origins`, of any units in any order; equal hashes must all be among them.
     """
-    hashes, times, highs, lows, units = _unpack(blocks, 5)
+    hashes, times, contents, highs, lows, units = _unpack(blocks, 6)
     by_hash = np.argsort(hashes)
     ordered = hashes[by_hash]
     equal = ordered[1:] == ordered[:-1]
@@ -103,8 +107,9 @@ def find_older(blocks: Iterable[bytes]) -> list[tuple[int, bytes]]:
     repeated[1:] = equal
     repeated[:-1] |= equal
     chosen = by_hash[repeated]
-    hashes, times, highs, lows, units = (column[chosen] for column in (hashes, times, highs, lows, units))
-    order = np.lexsort((lows, highs, ~times, hashes))  # ~: the newest first
+    columns = (hashes, times, contents, highs, lows, units)
+    hashes, times, contents, highs, lows, units = (column[chosen] for column in columns)
+    order = np.lexsort((lows, highs, contents, ~times, hashes))  # ~: the newest first
     hashes, highs, lows, units = hashes[order], highs[order], lows[order], units[order]
     is_newest = np.ones(len(hashes), np.bool_)
     is_newest[1:] = hashes[1:] != hashes[:-1]

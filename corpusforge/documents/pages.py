@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import xxhash
+
 from corpusforge.documents import encodings
 from corpusforge.documents.html_text import PageRefused, page_text
 from corpusforge.documents.records import Rows
@@ -22,7 +24,7 @@ from corpusforge.documents.responses import (
 )
 
 UNREAD = "unread"
-"""In place of "main" or "all": pages are looked at as far as their text, which is left empty."""
+"""In place of "main" or "all": pages are looked at as far as their text; in its place stands a hash of their body."""
 
 HTML = ("text/html", "application/xhtml+xml")
 PLAIN = ("text/plain",)
@@ -82,7 +84,7 @@ def add_response(rows: Rows, response: Response, origin: Origin, *, html: str, l
     elif looks_binary(body) or (not kind and not _looks_like_html(body)):
         reject(rows, origin, "record:content-type", f"{kind or 'no type'}, but the body is something else")
     elif html == UNREAD:
-        rows.add(origin.position, "", url=origin.url, timestamp=origin.timestamp)
+        rows.add(origin.position, xxhash.xxh3_128_hexdigest(body), url=origin.url, timestamp=origin.timestamp)
     else:
         page = encodings.decode(body, response.charset, is_html=kind not in PLAIN)
         try:

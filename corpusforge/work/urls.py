@@ -8,7 +8,7 @@ Comes in: units of raw input. Goes out:
     write_older(folder, unit, ...)  -> older-N/part-UUUUU-RRRRR.arrow, one a round of N
     leave_out(raw, older)           a batch of the reader without them; they are rejects, ``page:older-copy``
 
-Decision: input is read twice, the first time without taking text out of HTML, and 40 bytes a record are compared. An
+Decision: input is read twice, the first time without taking text out of HTML, and 48 bytes a record are compared. An
 older copy is named by its document's id, so nothing depends on where a unit goes on after a crash.
 """
 
@@ -67,7 +67,7 @@ class ScanWork:
                 return output.result(resumed=True)
             position = 0
             for found, consumed in read_origins(unit, self.options):
-                rows = origins_of(found["id"], found["url"], found["timestamp"])
+                rows = origins_of(*(found[name] for name in ("id", "url", "timestamp", "content")))
                 position += found.num_rows
                 counted = {"origins": rows.num_rows}
                 output.write({"origins": rows}, position=position, size=0, tallies={}, statistics=counted)

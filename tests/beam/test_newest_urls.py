@@ -6,6 +6,7 @@ import dataclasses
 import datetime
 import io
 import json
+import random
 from pathlib import Path
 
 import pyarrow as pa
@@ -206,3 +207,24 @@ def test_the_digest_tells_newest_from_keep(tmp_path: Path) -> None:
     a, b = Manifest.load(str(tmp_path / "a")), Manifest.load(str(tmp_path / "b"))
     assert a.digest != b.digest
     assert b.rows["documents"] == 30
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "warc"])
+def test_cutting_the_input_into_other_files_changes_nothing(kind: str, tmp_path: Path) -> None:
+    """Not where pages have the same URL and the same time either: what stays is told by what they say."""
+    found = [(url, "2024-05-01T00:00:00Z", text) for url, _, text in pages(60) if url]
+    stayed = []
+    for files in (1, 2, 3):
+        folder = tmp_path / f"in-{files}"
+        random.Random(files).shuffle(found)
+        if kind == "jsonl":
+            write_jsonl(found, folder, files)
+        else:
+            folder.mkdir()
+            for k in range(files):
+                rows = [("response", u, t, "200 OK", f"<p>{x}".encode()) for u, t, x in found[k::files] if u and t]
+                write_warc(folder / f"{files}-{k}.warc.gz", rows)
+        corpus.clean(settings(folder), str(tmp_path / f"out-{files}"), Execution(workers=1))
+        stayed.append(texts(tmp_path / f"out-{files}"))
+    assert len(stayed[0]) == len({c4_urls.normalised(url) for url, _, _ in found})
+    assert stayed[0] == stayed[1] == stayed[2]

@@ -16,34 +16,37 @@ from tests.oracles import c4_urls
 URLS = st.one_of(
     st.none(), st.sampled_from(["http://a.org/", "https://www.a.org", "http://b.org", "c.org", "http://", ""])
 )
+CONTENTS = st.integers(0, 2)
 TIMES = st.one_of(st.none(), st.integers(-3, 3), st.sampled_from([-62_135_596_800, 253_402_300_799]))
-RECORDS = st.lists(st.tuples(st.integers(0, 3), URLS, TIMES), max_size=30)
+Record = tuple[int, str | None, int | None, int]
+RECORDS = st.lists(st.tuples(st.integers(0, 3), URLS, TIMES, CONTENTS), max_size=30)
 
 
-def expected(records: list[tuple[int, str | None, int | None]]) -> dict[str, str]:
+def expected(records: list[Record]) -> dict[str, str]:
     """{id of an older copy: id of the newest}."""
-    newest: dict[str, tuple[float, str]] = {}
+    newest: dict[str, tuple[float, int, str]] = {}
     seen = []
-    for i, (unit, url, time) in enumerate(records):
+    for i, (unit, url, time, content) in enumerate(records):
         name = document_id(f"unit-{unit}", i)
         key = c4_urls.normalised(url) if url else ""
         if key:
             seen.append((key, name))
-            rank = (-float("inf") if time is None else float(time), name)
-            if key not in newest or (-rank[0], rank[1]) < (-newest[key][0], newest[key][1]):
+            rank = (float("inf") if time is None else -float(time), content, name)
+            if key not in newest or rank < newest[key]:
                 newest[key] = rank
-    return {name: newest[key][1] for key, name in seen if newest[key][1] != name}
+    return {name: newest[key][2] for key, name in seen if newest[key][2] != name}
 
 
 @settings(deadline=None)
 @given(RECORDS, st.randoms())
-def test_as_chosen_one_by_one(records: list[tuple[int, str | None, int | None]], random: object) -> None:
+def test_as_chosen_one_by_one(records: list[Record], random: object) -> None:
     blocks = []
     for unit in range(4):
-        rows = [(document_id(f"unit-{unit}", i), url, t) for i, (u, url, t) in enumerate(records) if u == unit]
-        ids, urls, times = zip(*rows, strict=True) if rows else ((), (), ())
+        rows = [(document_id(f"unit-{unit}", i), *rest) for i, (u, *rest) in enumerate(records) if u == unit]
+        ids, urls, times, contents = zip(*rows, strict=True) if rows else ((), (), (), ())
         kind = pa.timestamp("s", tz="UTC")
-        found = copies.origins_of(pa.array(ids, pa.string()), pa.array(urls, pa.string()), pa.array(times, kind))
+        columns = pa.array(ids, pa.string()), pa.array(urls, pa.string()), pa.array(times, kind)
+        found = copies.origins_of(*columns, pa.array(contents, pa.uint64()))
         cut = len(found) // 2
         blocks += [copies.pack_origins(part, unit) for part in (found.slice(0, cut), found.slice(cut))]
     random.shuffle(blocks)  # type: ignore[attr-defined]
