@@ -60,7 +60,9 @@ REPEATS = pa.schema(
         pa.field("text", pa.string(), nullable=False),  # the text that was cut
         # The document with the copy that was kept instead when the method ran. Another row, of the same method or of a
         # later one, may cut or drop that copy in its turn (`report.survivors` follows them). "page:in-index": it is in
-        # another run. Null: nothing was kept instead; the page went as too little of it was left.
+        # another run, whose ids may be the same: "index:", the first 8 digits of the content digest of its signatures
+        # (in that run's manifest.json), ":" and the id there. Null: nothing was kept instead; the page went as too
+        # little of it was left.
         pa.field("kept_document", pa.string()),
         # Byte offset of that copy in the text as it came to the stage; 0 for whole pages. Null: as above, or unknown
         # (of a document of an index).
@@ -75,7 +77,8 @@ REPEATS = pa.schema(
 
 CLUSTERS = pa.schema(
     [
-        # The document that stays; it names the cluster. A method behind `documents` may still cut or drop it.
+        # The document that stays (of an index: named as in REPEATS); it names the cluster. A method behind `documents`
+        # may still cut or drop it.
         pa.field("survivor", pa.string(), nullable=False),
         pa.field("document", pa.string(), nullable=False),  # a document of the cluster; the survivor too is one
         pa.field("size", pa.int64(), nullable=False),  # documents of the cluster, those of an index too

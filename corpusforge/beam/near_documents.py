@@ -19,6 +19,7 @@ from corpusforge.beam.dedupe import scratch_of
 from corpusforge.beam.engine import Engine, run_map
 from corpusforge.beam.near import Alike, find_alike, with_pairs
 from corpusforge.beam.near_spans import signing_of
+from corpusforge.content import combine
 from corpusforge.dedupe.keep import METHOD
 from corpusforge.dedupe.minhash import Signer
 from corpusforge.dedupe.signature_files import check_signer
@@ -27,7 +28,14 @@ from corpusforge.sections import Dedupe
 from corpusforge.units import ShardUnit, UnitResult
 from corpusforge.work import items, places
 from corpusforge.work.near import SignWork
-from corpusforge.work.near_documents import IndexWork, KeepWork, settle_groups, signature_shards
+from corpusforge.work.near_documents import (
+    INDEX_DIGITS,
+    IndexUnit,
+    IndexWork,
+    KeepWork,
+    settle_groups,
+    signature_shards,
+)
 
 
 def run_method(
@@ -40,7 +48,7 @@ def run_method(
     audit_only: bool = False,
 ) -> list[UnitResult]:
     """Write the tables of every upstream shard; with ``audit_only`` no documents and no signatures."""
-    scratch, signing = scratch_of(output, METHOD), signing_of(settings, 0)
+    scratch, signing = scratch_of(output, METHOD), signing_of(settings, 0, indexed=bool(settings.index))
     index = index_units(settings.index, len(units), signing.signer)
     every, sizes = [*units, *index], [unit.bytes for unit in units]
     signed = run_map(engine, SignWork(scratch, signing), units, sizes, label="sign", folder=scratch, progress=progress)
@@ -54,7 +62,8 @@ def run_method(
     if not shards.exists(mark):
         settle_groups(scratch, [unit.number for unit in every], len(units))
         shards.write_json(mark, {"units": len(every)})
-    export = settings.export_signatures or bool(index)
+    is_last = settings.method[-1] == METHOD  # what comes behind drops documents that signatures/ would still hold
+    export = is_last and (settings.export_signatures or bool(index))
     keeping = KeepWork(output, scratch, signing, len(units), audit_only=audit_only, export=export)
     results = run_map(engine, keeping, units, sizes, label="keep", folder=output, progress=progress)
     places.forget()
@@ -64,7 +73,7 @@ def run_method(
     return with_pairs(results, compared)
 
 
-def index_units(folders: Sequence[str], first: int, signer: Signer) -> list[ShardUnit]:
+def index_units(folders: Sequence[str], first: int, signer: Signer) -> list[IndexUnit]:
     """The shards of signatures of finished stages as units, numbered from ``first``, in an order of their content.
 
     Raises `errors.ManifestInvalid` where a folder is no finished stage, `errors.StageMismatch` where it has no
@@ -76,9 +85,10 @@ def index_units(folders: Sequence[str], first: int, signer: Signer) -> list[Shar
         for shard in found[:1]:
             for batch in itertools.islice(shards.read_shard(shards.join(folder, shard.name)), 1):
                 check_signer(batch.schema, signer, folder)
-        listed += [(shard.digest, folder, shard) for shard in found]
+        name = combine(shard.content for shard in found)[:INDEX_DIGITS]
+        listed += [(shard.digest, folder, shard, name) for shard in found]
     listed.sort(key=lambda row: row[:2])
     return [
-        ShardUnit(first + number, shards.join(folder, shard.name), shard.rows, shard.bytes)
-        for number, (_, folder, shard) in enumerate(listed)
+        IndexUnit(first + number, shards.join(folder, shard.name), shard.rows, shard.bytes, name)
+        for number, (_, folder, shard, name) in enumerate(listed)
     ]

@@ -56,8 +56,8 @@ def run_method(
     return with_pairs(results, compared)
 
 
-def signing_of(settings: Dedupe, span_sentences: int) -> Signing:
+def signing_of(settings: Dedupe, span_sentences: int, *, indexed: bool = False) -> Signing:
     """How the settings want items signed and compared. ``span_sentences`` 0: whole documents."""
     signer = Signer(settings.permutations, settings.shingle_words, fold_numbers=settings.fold_numbers)
     bands = bands_for(settings.threshold, settings.permutations)
-    return Signing(signer, bands, span_sentences, settings.survivor)
+    return Signing(signer, bands, span_sentences, settings.survivor, indexed)

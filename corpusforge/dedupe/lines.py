@@ -28,7 +28,7 @@ from corpusforge.dedupe.pieces import after_cut, original, original_stops
 from corpusforge.dedupe.spans import SPANS, column_spans, span_rows
 from corpusforge.schemas import REPEATS
 from corpusforge.seeds import U64
-from corpusforge.text import I64, byte_slices, text_bytes
+from corpusforge.text import I64, U8, byte_slices, text_bytes
 
 METHOD = "lines"
 REASONS = ("line:repeated", "page:no-lines", "page:few-sentences", "page:few-words")
@@ -172,15 +172,9 @@ def _repeats(
     owners: I64,
     verdicts: I64,
 ) -> pa.RecordBatch:
-    """REPEATS rows: lines that were cut, those that follow each other as their copies do together; then pages.
-
-    Lines of nothing but white space have no row of their own: nobody misses them, and there are as many as paragraphs.
-    """
+    """REPEATS rows: lines that were cut, those that follow each other as their copies do together; then pages."""
     data, ends = text_bytes(documents.column("text"))
-    first, last = _runs(cuts, owners)
-    texts = byte_slices(data, starts[cuts.rows[first]], stops[cuts.rows[last]])
-    told = pc.greater(pc.binary_length(pc.utf8_trim_whitespace(texts)), 0).to_numpy(zero_copy_only=False)
-    first, last, texts = first[told], last[told], texts.filter(pa.array(told))
+    first, last, texts = _told(data, cuts, starts, stops, owners)
     pages = np.flatnonzero(verdicts != _STAYS)
     rows = np.r_[owners[cuts.rows[first]], pages]
     inside, nothing = ends[owners[cuts.rows[first]]], pa.nulls(len(pages))
@@ -200,6 +194,17 @@ def _repeats(
         pa.nulls(len(rows), pa.float32()),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=REPEATS).take(pa.array(np.argsort(rows, kind="stable")))
+
+
+def _told(data: U8, cuts: Cuts, starts: I64, stops: I64, owners: I64) -> tuple[I64, I64, pa.StringArray]:
+    """The first, the last and the text of each run of cut lines (`_runs`) that has a row.
+
+    Lines of nothing but white space have no row of their own: nobody misses them, and there are as many as paragraphs.
+    """
+    first, last = _runs(cuts, owners)
+    texts = byte_slices(data, starts[cuts.rows[first]], stops[cuts.rows[last]])
+    told = pc.greater(pc.binary_length(pc.utf8_trim_whitespace(texts)), 0).to_numpy(zero_copy_only=False)
+    return first[told], last[told], texts.filter(pa.array(told))
 
 
 def _runs(cuts: Cuts, owners: I64) -> tuple[I64, I64]:

@@ -155,9 +155,18 @@ def _index_digest(made: Recipe) -> str:
     return digest_of(sorted(shard.content for folder in made.dedupe.index for shard in signature_shards(folder)))
 
 
+def _check_signatures_last(made: Recipe) -> None:
+    """Signatures are of what the method left: a later one would drop documents that they still hold."""
+    if made.dedupe.export_signatures and "documents" in made.dedupe.method[:-1]:
+        what = f"the method is {', '.join(made.dedupe.method)}: documents that a later one drops would be among them"
+        mend = "documents must come last to export signatures: name it last, or leave --export-signatures out"
+        raise errors.RecipeInvalid("dedupe.export_signatures", what, mend)
+
+
 def dedupe(made: Recipe, upstream: str, output: str, execution: Execution) -> Outcome:
     """Cut repeats from the documents of a finished stage: ``documents/``, ``repeats/``."""
     engine = engine_of(execution)
+    _check_signatures_last(made)
     for line in unused_lines(made):
         execution.progress.say(line)
     before, units = stage.upstream_units(upstream, "documents")
@@ -183,7 +192,8 @@ def dedupe(made: Recipe, upstream: str, output: str, execution: Execution) -> Ou
             return Outcome(output, manifest, skipped=True)
         from corpusforge.beam import dedupe as beam_dedupe
 
-        with stage.timed(output, "dedupe", execution) as measured:
+        budget = made.dedupe.memory_megabytes * MEGABYTE if engine.is_local else 0
+        with stage.timed(output, "dedupe", execution, budget) as measured:
             size = int(before.statistics.get("text_bytes_out", 0))
             done = beam_dedupe.run(engine, made.dedupe, units, output, execution.progress, text_bytes=size)
         counted = {"tallies": done.tallies, "statistics": done.statistics}

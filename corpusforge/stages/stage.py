@@ -138,8 +138,11 @@ def versions() -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def timed(folder: str, stage: str, execution: Execution) -> Iterator[dict[str, float]]:
-    """Measure a stage: wall seconds, and the peak of the summed RSS of its processes; written to ``timing.json``."""
+def timed(folder: str, stage: str, execution: Execution, budget: int = 0) -> Iterator[dict[str, float]]:
+    """Measure a stage: wall seconds, and the peak of the summed RSS of its processes; written to ``timing.json``.
+
+    ``budget``: bytes of memory that were asked for (0: none were); a higher peak is said, and written beside it.
+    """
     measured: dict[str, float] = {"seconds": 0.0, "peak_rss": 0.0}
     stop = threading.Event()
     watcher = threading.Thread(target=_watch_memory, args=(measured, stop), daemon=True)
@@ -152,7 +155,12 @@ def timed(folder: str, stage: str, execution: Execution) -> Iterator[dict[str, f
         watcher.join()
         measured["seconds"] = time.monotonic() - began
     timing = {"stage": stage, "workers": execution.workers, "runner": execution.runner, **measured}
+    if budget:
+        timing |= {"memory_budget": budget, "over_budget": measured["peak_rss"] > budget}
     shards.write_json(shards.join(folder, TIMING), timing)
+    if budget and measured["peak_rss"] > budget:
+        peak, asked = measured["peak_rss"] / 2**20, budget / 2**20
+        execution.progress.say(f"warning: {stage} took {peak:,.0f} MiB of memory, more than the {asked:,.0f} asked for")
 
 
 def _watch_memory(measured: dict[str, float], stop: threading.Event) -> None:

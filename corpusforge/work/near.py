@@ -65,11 +65,13 @@ class Signing:
     bands: Bands
     span_sentences: int
     survivor: str = "hash"
+    indexed: bool = False  # documents of an index take part, and come first
 
     @property
     def ordered(self) -> bool:
         """Whether items have an order before their keys."""
-        return self.survivor != "hash" and self.span_sentences > 0  # documents: settled when all are grouped
+        # Documents: survivors are settled when all are grouped; but those of an index are the earlier ones of pairs.
+        return self.indexed or (self.survivor != "hash" and self.span_sentences > 0)
 
     @property
     def rows(self) -> int:

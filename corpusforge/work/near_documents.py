@@ -25,6 +25,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from corpusforge import errors, schemas, shards
 from corpusforge.dedupe import near, spans
@@ -55,8 +56,18 @@ GROUPS = pa.schema(
 _FIRST = np.iinfo(np.int64).min
 """Order of the documents of an index."""
 
+INDEX_DIGITS = 8
+"""Hex digits of an index's content digest that name it, as in ``index:1f2e3d4c:9f..``."""
+
 _ROWS = 1 << 16
 """Signatures of an index read at once: 16 MB at 64 permutations."""
+
+
+@dataclasses.dataclass(frozen=True)
+class IndexUnit(ShardUnit):
+    """A shard of an index. ``name``: the first `INDEX_DIGITS` of the content digest of its signatures."""
+
+    name: str = ""
 
 
 def signature_shards(folder: str) -> list[shards.Shard]:
@@ -78,7 +89,7 @@ class IndexWork:
     folder: str
     signing: Signing
 
-    def __call__(self, unit: ShardUnit, advance: Advance) -> UnitResult:
+    def __call__(self, unit: IndexUnit, advance: Advance) -> UnitResult:
         """Take over one shard."""
         tables = {"spans": (spans.SPANS, "arrow"), "signed": (near.SIGNED, "arrow")}
         with UnitOutput(self.folder, unit.number, tables, shard_bytes=1 << 62) as output:
@@ -91,19 +102,21 @@ class IndexWork:
                 for rows in (stored.slice(first, _ROWS) for first in range(0, stored.num_rows, _ROWS)):
                     position += rows.num_rows
                     counts = {"documents_in": rows.num_rows, "items": rows.num_rows}
-                    written = dict(zip(("spans", "signed"), self._rows(rows), strict=True))
+                    written = dict(zip(("spans", "signed"), self._rows(rows, unit.name), strict=True))
                     output.write(written, position=position, size=0, tallies={}, statistics=counts)
             advance(unit.bytes)
             return output.finish()
 
-    def _rows(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    def _rows(self, rows: pa.RecordBatch, index: str) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+        """An id alone names one document of each corpus: those of an index bear its name before theirs."""
         signatures, count = signature_matrix(rows), rows.num_rows
         offsets = np.arange(count + 1)
         hashes = near.signature_hashes(signatures, np.ones(count, np.bool_))
         nothing = pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(np.zeros(count, np.uint32)))
+        names = pc.binary_join_element_wise("index", index, rows.column("document"), ":")
         columns = [
-            rows.column("document"),
-            pa.array(document_keys(rows.column("document").to_pylist())),
+            names,
+            pa.array(document_keys(names.to_pylist())),
             nothing,
             nothing,
             pa.ListArray.from_arrays(nothing.offsets, pa.array(hashes)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +26,7 @@ from corpusforge.work.bands import (
 )
 from corpusforge.work.dedupe import blocks, cuts_folder, span_path, write_cuts
 from corpusforge.work.near import CompareWork, Signing, SignWork, banded, pairs_folder, write_pairs
-from corpusforge.work.near_documents import IndexWork, KeepWork, settle_groups
+from corpusforge.work.near_documents import IndexUnit, IndexWork, KeepWork, settle_groups
 from corpusforge.work.near_spans import CutNearWork
 
 Blocks = list[tuple[int, bytes]]
@@ -48,7 +49,7 @@ def compare_units(
     partitions: int = 3,
     rounds: int = 1,
     best: bool,
-    index: Sequence[ShardUnit] = (),
+    index: Sequence[IndexUnit] = (),
 ) -> None:
     """Sign, find equal signatures, pair, compare."""
     for unit in units:
@@ -119,7 +120,8 @@ def near_documents(
 ) -> Done:
     """The whole method `documents`. ``index``: shards of signatures."""
     folder, first = str(output / "scratch"), len(units)
-    others = [ShardUnit(first + n, str(path), 1, 1) for n, path in enumerate(index)]
+    signing = dataclasses.replace(signing, indexed=bool(index))
+    others = [IndexUnit(first + n, str(path), 1, 1, f"{n:08d}") for n, path in enumerate(index)]
     compare_units(units, folder, signing, threshold, best=False, index=others, **how)
     settle_groups(folder, [unit.number for unit in (*units, *others)], first)
     work = KeepWork(str(output), folder, signing, first, shard_bytes, export=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from corpusforge import errors
 from corpusforge.schemas import DOCUMENTS
 from corpusforge.sections import Dedupe, Recipe
-from corpusforge.shards import Manifest, ShardWriter
+from corpusforge.shards import Manifest, ShardWriter, read_shard
 from corpusforge.stages import corpus
 from corpusforge.stages.stage import Execution, Outcome
 
@@ -30,9 +31,18 @@ def stage(folder: Path, texts: dict[str, str]) -> str:
     return str(folder)
 
 
-def dedupe(upstream: str, output: Path, index: tuple[str, ...] = (), **settings: object) -> Outcome:
-    made = Dedupe(**{"method": ("documents",), "index": index, **settings})  # type: ignore[arg-type]
+def dedupe(
+    upstream: str, output: Path, index: tuple[str, ...] = (), *, root: Path = Path(), **settings: object
+) -> Outcome:
+    named = tuple(str(root / name) for name in index)
+    made = Dedupe(**{"method": ("documents",), "index": named, **settings})  # type: ignore[arg-type]
     return corpus.dedupe(Recipe(dedupe=made), upstream, str(output), HERE)
+
+
+def read(done: Outcome, table: str) -> list[dict[str, Any]]:
+    """The rows of a table."""
+    paths = done.manifest.paths(done.folder, table)
+    return [row for path in paths for batch in read_shard(path) for row in batch.to_pylist()]
 
 
 def page(name: str) -> str:
@@ -70,3 +80,37 @@ def test_what_is_no_index_is_refused_before_the_work(tmp_path: Path) -> None:
         dedupe(upstream, tmp_path / "out", (str(tmp_path / "index"),), shingle_words=4)
     with pytest.raises(errors.RecipeInvalid, match="looks into no index"):
         dedupe(upstream, tmp_path / "out", (str(tmp_path / "index"),), method=("exact-spans",))
+
+
+def test_an_index_of_the_same_ids_is_told_apart(tmp_path: Path) -> None:
+    """Ids are of source and position, so two corpora have the same: survivors in an index bear its name."""
+    index = dedupe(stage(tmp_path / "old", {"x": page("a"), "y": page("b")}), tmp_path / "d1", export_signatures=True)
+    done = dedupe(stage(tmp_path / "new", {"x": page("c"), "y": page("c"), "z": page("a")}), tmp_path / "d2", ("d1",),
+                  root=tmp_path)  # fmt: skip
+    name = f"index:{index.manifest.content['signatures'][:8]}:x"
+    rows = {row["document"]: row for row in read(done, "repeats")}
+    assert (rows["z"]["reason"], rows["z"]["kept_document"], rows["z"]["kept_start"]) == ("page:in-index", name, None)
+    (other,) = rows.keys() - {"z"}
+    assert rows[other]["reason"] == "page:near-duplicate" and rows[other]["kept_document"] in {"x", "y"} - {other}
+    assert {row["survivor"] for row in read(done, "clusters")} == {name, rows[other]["kept_document"]}
+
+
+def test_counts_are_of_the_corpus_wherever_the_index_is_in_the_order(tmp_path: Path) -> None:
+    """Each document here is alike to one of the index: as many alike pairs, whatever the ids hash to."""
+    old = {f"old{i}": page(f"p{i}") for i in range(12)}
+    new = {f"new{i}": page(f"p{i}").replace(f"p{i}7 ", "changed ", 1) for i in range(12)}
+    dedupe(stage(tmp_path / "old", old), tmp_path / "d1", export_signatures=True)
+    done = dedupe(stage(tmp_path / "new", new), tmp_path / "d2", ("d1",), root=tmp_path, threshold=0.7)
+    counts = done.manifest.statistics
+    assert counts["documents_out"] == counts["clusters"] == 0
+    assert counts["pairs_alike"] == counts["pairs_compared"] == done.manifest.tallies["page:in-index"]["rows"] == 12
+
+
+def test_signatures_are_of_what_is_there_in_the_end(tmp_path: Path) -> None:
+    upstream = stage(tmp_path / "in", {"a": page("a"), "b": page("b")})
+    chain = ("documents", "exact-spans")
+    with pytest.raises(errors.RecipeInvalid, match="documents must come last to export signatures"):
+        dedupe(upstream, tmp_path / "out", method=chain, export_signatures=True)
+    dedupe(upstream, tmp_path / "d1", method=chain[::-1], export_signatures=True)
+    done = dedupe(upstream, tmp_path / "d2", ("d1",), root=tmp_path, method=chain)
+    assert "signatures" not in done.manifest.rows

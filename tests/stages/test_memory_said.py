@@ -1,0 +1,34 @@
+"""A stage that took more memory than was asked for says so, on the terminal and in its timing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from corpusforge import shards
+from corpusforge.progress import Silent
+from corpusforge.stages.claim import TIMING
+from corpusforge.stages.stage import Execution, timed
+
+
+class Said(Silent):
+    """Keeps what is said."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, line: str) -> None:
+        self.lines.append(line)
+
+
+@pytest.mark.parametrize(("budget", "over"), [(1 << 20, True), (1 << 50, False), (0, None)])
+def test_a_peak_over_the_budget_is_said(budget: int, over: bool | None, tmp_path: Path) -> None:
+    said = Said()
+    with timed(str(tmp_path), "dedupe", Execution(progress=said), budget) as measured:
+        pass
+    timing = shards.read_json(str(tmp_path / TIMING))
+    assert timing.get("over_budget") is over
+    assert timing.get("memory_budget", 0) == budget
+    peak = f"warning: dedupe took {measured['peak_rss'] / 2**20:,.0f} MiB of memory, more than the 1 asked for"
+    assert said.lines == ([peak] if over else [])
