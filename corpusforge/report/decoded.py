@@ -142,7 +142,8 @@ def _sentence(row: dict[str, Any], vocab: Vocab | None) -> Text:
                 text.append(f"({_token(vocab, original)})", f"{colour} {style}".strip())
         else:
             text.append(shown, f"dim {style}".strip() if _is_special(vocab, token) else style)
-        text.append("\u00b7" if position + 1 in goes_on else " ")
+        inside = position in masked or not _is_special(vocab, token)  # a special token stands for itself
+        text.append("\u00b7" if inside and position + 1 in goes_on else " ")
     return text
 
 

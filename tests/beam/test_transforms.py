@@ -95,8 +95,9 @@ def test_words() -> None:
         Instances(format="doc-sentences", length=32, heldout=0.2),
         Instances(format="segment-pair", length=32, heldout=0.2, masking="duplicated", copies=2),
         Instances(format="segment-pair", length=32, heldout=0.2, heldout_by="url"),
+        Instances(format="segment-pair", length=32, heldout=0.2, masking="static", mask_unit="span"),
     ],
-    ids=["doc-sentences", "segment-pair", "held out by URL"],
+    ids=["doc-sentences", "segment-pair", "held out by URL", "spans"],
 )
 def test_instances_are_those_of_the_stage(section: Instances, tmp_path: Path) -> None:
     vocab = learn_wordpiece(count_words(ROWS.column("text")), 512, unused=16)
