@@ -49,7 +49,7 @@ def test_flags_lie_over_the_recipe() -> None:
         ("langauge = 'de'", "did you mean 'clean.language'"),
         ("[cleen]\nrules = 'x'", "did you mean 'clean'"),
         ("[instances]\nmask_rate = 1.5", "must lie between 0 and 1"),
-        ("[instances]\nformat = 'pairs'", "must be one of doc-sentences, segment-pair"),
+        ("[instances]\nformat = 'pairs'", "must be one of doc-sentences, full-sentences, segment-pair"),
         ("clean = 3", "write it as a section"),
         ("[clean]\nrules = [['a']]", "is no list"),
         ("name = '../elsewhere'", "must be a name without slashes"),
