@@ -2,8 +2,8 @@
 
 Comes in: a string column. Goes out: `NormalWords`, and for every word the hash of the n-gram that it begins. The one
 decision: a word is a run of letters and digits in lower case, everything else separates ("the company's", "the company
-'s"), and an ideograph or kana is a word of its own. So texts match whatever their punctuation, spaces, case and
-tokenisation.
+'s"), and an ideograph or kana is a word of its own. So texts match whatever their punctuation, spaces, case,
+tokenisation and composition of characters.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from corpusforge.clean.composed import composed
 from corpusforge.seeds import U64, mix
 from corpusforge.text import I64, U8, text_bytes
 
@@ -102,7 +103,7 @@ def normal_words(text: pa.StringArray) -> NormalWords:
     >>> [found.text(a, b - a) for a, b in zip(found.offsets[:-1].tolist(), found.offsets[1:].tolist())]
     ['the company s 2nd', '', 'école 你 好']
     """
-    data, offsets = text_bytes(text)
+    data, offsets = text_bytes(composed(text))
     low, high = int(offsets[0]), int(offsets[-1])
     normal = _NORMAL[data[low:high]]
     bounds = offsets - low

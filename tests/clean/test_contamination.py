@@ -9,6 +9,7 @@ import io
 import json
 import pickle
 import tarfile
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,12 +21,22 @@ from hypothesis import strategies as st
 from oracles.contamination import contaminated, words
 
 from corpusforge import errors
+from corpusforge.clean.composed import composed
 from corpusforge.clean.contamination import ContaminationStep
 from corpusforge.clean.evaluation_texts import evaluation_texts
 from corpusforge.clean.ngrams import normal_words
 
 Documents = Callable[..., pa.RecordBatch]
-PIECES = [*"ab .,-'\n\tZÉéßİЖж中か・〜。Ａ！—…«×ªµ한", "word", "The", "longer-than-eight", " ", " ", " "]
+PIECES = [
+    *"\u0301\u0323é\u0307q가\u1100\u1161\u11a8は\u309aΩ\u212a豈",
+    *"ab .,-'\n\tZÉéßİЖж中か・〜。Ａ！—…«×ªµ한",
+    "word",
+    "The",
+    "longer-than-eight",
+    " ",
+    " ",
+    " ",
+]
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=30).map("".join)
 SENTENCE = "Every student who has read the old books of that library likes some of them a lot."
 
@@ -103,6 +114,28 @@ def test_every_layout_is_read(tmp_path: Path) -> None:
     ]
     assert all(SENTENCE in texts and any(t.startswith(f"2 {SENTENCE}") for t in texts) for texts in found.values())
     assert not (tmp_path.parent / "up").exists()
+
+
+@pytest.mark.parametrize("forms", [("NFC", "NFD"), ("NFD", "NFC")])
+def test_characters_count_however_they_are_composed(
+    forms: tuple[str, str], tmp_path: Path, documents_of: Documents
+) -> None:
+    sentences = [
+        "Où était l'élève français né à Orléans, où a été trouvé le trésor caché près du château ?",
+        "할아버지께서는 어제 저녁에 우리 가족 모두와 함께 오래된 한국 음식을 아주 맛있게 드셨다고 말씀하셨다.",
+    ]
+    (tmp_path / "e.txt").write_text("\n".join(unicodedata.normalize(forms[0], s) for s in sentences), "utf-8")
+    given = [unicodedata.normalize(forms[1], f"Before. {s} Behind.") for s in sentences]
+    verdict = ContaminationStep((str(tmp_path / "e.txt"),), 8).apply(documents_of([*given, "Something else."]))
+    assert verdict.codes.tolist() == [1, 1, 0]
+
+
+@given(st.lists(st.text(max_size=12), max_size=5))
+@settings(deadline=None, max_examples=300)
+def test_composed_as_unicodedata_composes(texts: list[str]) -> None:
+    texts = [t.encode("utf-8", "replace").decode() for t in texts]
+    found = composed(pa.array(["x", *texts, "y"], pa.string()).slice(1, len(texts)))
+    assert found.to_pylist() == [unicodedata.normalize("NFC", t) for t in texts]
 
 
 def test_files_in_a_bucket_are_read() -> None:

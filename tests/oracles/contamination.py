@@ -10,6 +10,7 @@ from corpusforge.clean.ngrams import ALONE
 def words(text: str) -> list[str]:
     """Runs of letters, marks and numbers in lower case; ideographs and kana each alone."""
     spaced = []
+    text = unicodedata.normalize("NFC", text)
     for c in text:
         in_word = unicodedata.category(c)[0] in "LMN" if ord(c) < 0x10000 else not 0x1F000 <= ord(c) < 0x20000
         if ord(c) < 0x80:
