@@ -166,6 +166,7 @@ class Gpt2Splitter(Splitter):
             self._classes[point] = self._ask(chr(point))
 
     def _ask(self, character: str) -> int:
+        """A character has the class of its two neighbours if the three stay together."""
         for neighbour, class_ in (("a", _LETTER), ("1", _NUMBER), ("!", _OTHER)):
             if len(self._asked.pre_tokenize_str(neighbour + character + neighbour)) == 1:
                 return class_
