@@ -9,9 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corpusforge import errors, recipe
+from corpusforge import errors, recipe, shards
 from corpusforge.sections import Clean, Recipe
-from corpusforge.stages import stage
+from corpusforge.stages import alarms, stage
 from corpusforge.stages.claim import check_apart, claim, digest_of, finished
 from corpusforge.stages.served import unused_lines
 from corpusforge.stages.stage import Execution, Outcome
@@ -51,7 +51,7 @@ def clean(made: Recipe, output: str, execution: Execution) -> Outcome:
     with claim(output, "clean", section, above, overwrite=execution.overwrite) as digest:
         manifest = finished(output, digest)
         if manifest:
-            return Outcome(output, manifest, skipped=True)
+            return _readable(made, Outcome(output, manifest, skipped=True))
         from corpusforge.beam import clean as beam_clean
         from corpusforge.documents.plan import unit_size
         from corpusforge.work.clean import CleanWork
@@ -62,7 +62,14 @@ def clean(made: Recipe, output: str, execution: Execution) -> Outcome:
             sizes = [unit_size(unit) for unit in units]
             memory = made.urls.memory_megabytes * MEGABYTE if made.urls.duplicates == "newest" else 0
             beam_clean.run(engine, work, units, sizes, output, execution.progress, newest_memory=memory)
-        return stage.finish(output, "clean", digest, section, above, len(units), measured)
+        return _readable(made, stage.finish(output, "clean", digest, section, above, len(units), measured))
+
+
+def _readable(made: Recipe, outcome: Outcome) -> Outcome:
+    """The outcome of a finished stage clean. Raises `errors.InputUnreadable` where it read no document at all."""
+    rejects = shards.join(outcome.folder, "rejects") if made.clean.rejects == "all" else ""
+    alarms.check_read(made.input.paths, outcome.manifest.statistics, outcome.manifest.tallies, rejects=rejects)
+    return outcome
 
 
 def cleaner_of(made: Recipe) -> Cleaner:

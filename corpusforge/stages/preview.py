@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from corpusforge import shards
 from corpusforge.sections import Recipe
-from corpusforge.stages import corpus, stage
+from corpusforge.stages import alarms, corpus, stage
 from corpusforge.stages.served import unused_lines
 from corpusforge.stages.stage import Execution
 
@@ -37,7 +38,8 @@ class Preview:
     """What a dry run found in so many records.
 
     ``examples``: a few rows of rejects or repeats a reason. ``steps``: names of the steps of cleaning in their order.
-    ``notes``: what the real run does and a sample cannot show.
+    ``notes``: what the real run does and a sample cannot show. ``languages``: pages dropped for not being in
+    ``language``, by the language they are in.
     """
 
     records: int
@@ -46,26 +48,37 @@ class Preview:
     examples: dict[str, list[dict[str, Any]]]
     steps: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    stage: str = "clean"
+    language: str = ""
+    languages: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
 def clean(made: Recipe, sample: int) -> Preview:
-    """Clean about ``sample`` records of the input in this process and write nothing."""
+    """Clean about ``sample`` records of the input in this process and write nothing.
+
+    Raises `errors.InputUnreadable` where none of them could be read.
+    """
     from corpusforge.work.clean import all_tallies
 
     cleaner, options, units = corpus.cleaner_of(made), corpus.read_options(made), corpus.plan(made)
     tallies: shards.Tallies = {}
     statistics: dict[str, Any] = {}
     examples: dict[str, list[dict[str, Any]]] = {}
+    languages: Counter[str] = Counter()
     seen = 0
     for raw in _sample(units, options, sample):
         cleaned = cleaner.clean(raw.documents)
         shards.add_tallies(tallies, all_tallies(raw, cleaned))
         shards.add_statistics(statistics, cleaned.statistics)
+        languages += alarms.count_languages(cleaned.rejects)
         seen += raw.records
         for rejects in (raw.rejects, cleaned.rejects):
             _collect(examples, rejects.to_pylist())
+    alarms.check_read(made.input.paths, {**statistics, "records_in": seen}, tallies)
     notes = ("older copies of a URL are not looked for in a sample",) if made.urls.duplicates == "newest" else ()
-    return Preview(seen, tallies, statistics, examples, tuple(step.name for step in cleaner.steps), notes)
+    steps = tuple(step.name for step in cleaner.steps)
+    more: dict[str, Any] = {"language": made.clean.language, "languages": languages}
+    return Preview(seen, tallies, statistics, examples, steps, notes, **more)
 
 
 def dedupe(made: Recipe, upstream: str, execution: Execution) -> Preview:
@@ -82,7 +95,7 @@ def dedupe(made: Recipe, upstream: str, execution: Execution) -> Preview:
         for name in shards.list_names(shards.join(scratch, "repeats"), ".parquet"):
             for batch in shards.read_shard(shards.join(scratch, f"repeats/{name}")):
                 _collect(examples, batch.slice(0, 100).to_pylist())
-    return Preview(done.statistics.get("documents_in", 0), done.tallies, done.statistics, examples)
+    return Preview(done.statistics.get("documents_in", 0), done.tallies, done.statistics, examples, stage="dedupe")
 
 
 def _sample(units: list[Unit], options: ReadOptions, sample: int) -> Iterator[RawBatch]:

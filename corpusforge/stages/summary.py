@@ -9,14 +9,12 @@ from corpusforge import terminal
 from corpusforge.report.funnel import CleaningStep, funnel, step_order, steps_of
 from corpusforge.report.plain import number, seconds, size, visible, words
 from corpusforge.shards import Manifest, Tallies
+from corpusforge.stages import alarms
+from corpusforge.stages.alarms import dropped
 
 if TYPE_CHECKING:
     from corpusforge.stages.preview import Preview
     from corpusforge.stages.stage import Outcome
-
-ALARM_HIGH = 0.9
-"""More dropped than this, of the documents or of the text, is worth a warning (spec of the cleaning peers: 90 %)."""
-
 
 EXAMPLE_CHARACTERS = 120
 """Characters of an example: a line or two of a terminal."""
@@ -29,8 +27,8 @@ def show_outcome(outcome: Outcome) -> None:
         terminal.show(f"{manifest.stage}: already done in {outcome.folder}, nothing to do")
         return
     terminal.show(*_tables(manifest))
-    if manifest.stage == "clean":
-        _show_alarms(manifest.statistics, steps_of(manifest.statistics, step_order(manifest)))
+    if manifest.stage in ("clean", "dedupe"):
+        _show_alarms(_alarms(outcome))
     memory = f", peak memory {outcome.peak_rss / 2**20:,.0f} MiB" if outcome.peak_rss else ""
     terminal.show(f"{manifest.stage}: {outcome.folder} in {seconds(outcome.seconds)}{memory}")
 
@@ -106,8 +104,9 @@ def show_preview(preview: Preview) -> None:
         f"({dropped(found, 'text_bytes'):.1%} dropped)",
         *preview.notes,
     )
-    if not preview.notes or found["documents_out"] < found["documents_in"]:
-        _show_alarms(found, steps)
+    nothing = preview.stage == "clean" and not preview.notes
+    lines = alarms.of_shares(dropped(found, "documents"), dropped(found, "text_bytes"), nothing=nothing)
+    _show_alarms(lines + alarms.of_steps(steps, preview.language, preview.languages))
 
 
 def _examples_table(preview: Preview) -> object:
@@ -120,38 +119,21 @@ def _examples_table(preview: Preview) -> object:
     return terminal.table("Examples", ["reason", "what the rule saw", "text"], rows, words=True)
 
 
-def _show_alarms(statistics: Mapping[str, Any], steps: Sequence[CleaningStep]) -> None:
-    lines = alarms(dropped(statistics, "documents"), dropped(statistics, "text_bytes"))
-    lines += [
-        f"alarm: {step.name} drops {step.dropped:.0%} of the documents that come to it"
-        for step in steps
-        if step.dropped > ALARM_HIGH
-    ]
+def _show_alarms(lines: Sequence[str]) -> None:
     for line in lines:
         terminal.console.print(line, style="bold red")
 
 
-def dropped(statistics: Mapping[str, Any], what: str) -> float:
-    """Share of the documents or of the text that went.
-
-    >>> dropped({"documents_in": 4, "documents_out": 1}, "documents")
-    0.75
-    """
-    before = statistics.get(f"{what}_in", 0)
-    return 1 - statistics.get(f"{what}_out", 0) / before if before else 0.0
-
-
-def alarms(documents: float, text: float) -> list[str]:
-    """What is suspicious about the shares of documents and of text that went.
-
-    >>> alarms(0.5, 0.6), alarms(0.0, 0.1), len(alarms(0.0, 0.0)), len(alarms(0.95, 0.6))
-    ([], [], 1, 1)
-    """
-    if max(documents, text) <= 0:
-        return ["alarm: nothing is dropped; are the rules meant for this input?"]
-    if max(documents, text) > ALARM_HIGH:
-        return [f"alarm: {documents:.0%} of documents and {text:.0%} of text are dropped; look at the reasons above"]
-    return []
+def _alarms(outcome: Outcome) -> list[str]:
+    """What the counts of a stage that cleans or deduplicates say against it."""
+    statistics, is_clean = outcome.manifest.statistics, outcome.manifest.stage == "clean"
+    shares = (dropped(statistics, "documents"), dropped(statistics, "text_bytes"))
+    lines = alarms.of_shares(*shares, nothing=is_clean)  # a corpus without repeats is no wonder
+    steps = steps_of(statistics, step_order(outcome.manifest))
+    if any(step.name == "language" and step.dropped > alarms.ALARM_HIGH for step in steps):
+        languages = alarms.languages_of(outcome.folder, outcome.manifest)
+        return lines + alarms.of_steps(steps, outcome.manifest.recipe["clean"]["language"], languages)
+    return lines + alarms.of_steps(steps, "", {})
 
 
 def show_plan(plan: dict[str, Any]) -> None:
