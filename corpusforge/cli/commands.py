@@ -114,6 +114,8 @@ def dedupe_command(documents: str, output: str, dry_run: bool, **flags: Any) -> 
     setting("vocab.size", "--size"),
     setting("vocab.unused", "--unused"),
     setting("vocab.lowercase", flag=("--uncased", "--cased")),
+    setting("vocab.normalization", "--normalization"),
+    setting("vocab.coverage", "--coverage"),
     setting("vocab.min_count", "--min-count"),
     setting("vocab.allow_any_size", flag=("--allow-any-size", "--only-multiples-of-64")),
     setting("vocab.adopt", "--from"),
@@ -137,6 +139,7 @@ def train_vocab_command(documents: str, output: str, **flags: Any) -> None:
 @with_settings(
     setting("instances.format", "--format"),
     setting("instances.length", "--length"),
+    setting("instances.long_sentences", "--long-sentences"),
     setting("instances.masking", "--masking"),
     setting("instances.copies", "--copies"),
     setting("instances.copies_redraw", "--copies-redraw"),

@@ -26,7 +26,7 @@ class Vocab:
     alphabet: int = option(1000, "distinct characters kept (HF and google default)", check=at_least(64))
     normalization: str = option(
         "albert",
-        "unigram, sentencepiece-bpe; albert: quotes, NFKD, by lowercase; others: rules of sentencepiece (T5: nmt_nfkc)",
+        "unigram, sentencepiece-bpe; albert: quotes, and uncased NFKD; others: rules of sentencepiece (T5: nmt_nfkc)",
         check=OneOf("albert", "nmt_nfkc", "nmt_nfkc_cf", "nfkc", "nfkc_cf"),
     )
     coverage: float = option(
@@ -48,6 +48,11 @@ class Instances:
         check=OneOf("doc-sentences", "full-sentences", "segment-pair", "sentence-pair", "sop"),
     )
     length: int = option(128, "longest instance with specials", unit="tokens", check=between(8, 65_535))
+    long_sentences: str = option(
+        "keep",
+        "sentences longer than an instance; keep: cut and continued (pairs: shortened); truncate; drop",
+        check=OneOf("keep", "truncate", "drop"),
+    )
     masking: str = option("dynamic", "when masks are drawn", check=OneOf("static", "duplicated", "dynamic"))
     copies: int = option(
         10, "duplicated: copies of the corpus with masks of their own (BERT: 10)", check=between(1, 1000)

@@ -2,11 +2,11 @@
 
 In: DOCUMENTS. Out: TOKENS. The decision: text obeys Zipf's law (2.85 M words of a corpus are 56 k distinct ones), so
 words are cut by `tokens.words`, dictionary-encoded, and only words not met before are encoded, by the library, which
-stays the single source of truth; ids are then gathered by index. Words are independent of each other in WordPiece,
+stays the single source of truth; ids are then gathered by index. Words are independent of each other in all families,
 which is what makes this exact.
 
-Text can never produce a special id: the library's model is used without added tokens, and every special and unused
-token holds punctuation, at which text has been split before (`Vocab` checks it).
+Text can never produce a special id: the library's model is used without added tokens, and each family sees to it that
+no word is one of its special and unused tokens (`Family.check`, `Family.word_tokenizer`).
 
 Word starts, for masks of whole words, follow one rule: a token begins a word where its id does (`Family.starts_word`:
 no ``##`` in front; a space marker in front), and where it is the first of its sentence. A `Joins` (a lexicon, a

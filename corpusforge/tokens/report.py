@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from corpusforge.text import text_bytes
 from corpusforge.tokens.byte_bpe import text_of
 from corpusforge.tokens.encode import Encoder
+from corpusforge.tokens.pieces import SPACE
 from corpusforge.tokens.vocab import Vocab
 
 
@@ -36,7 +37,7 @@ def describe(vocab: Vocab, sample: pa.StringArray, top: int = 20) -> dict[str, A
         words, tokens = words + len(part.values), tokens + len(ids)
         unknown += int(np.count_nonzero(ids == vocab.specials.unk))
         characters.append(_characters(part.values))
-    counts = _summed(characters)
+    counts = [(p, n) for p, n in _summed(characters) if chr(p) != SPACE]
     foreign = _foreign(vocab, counts)
     total = sum(n for _, n in counts)
     slots = len(vocab.unused)

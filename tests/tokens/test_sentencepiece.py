@@ -18,13 +18,15 @@ import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpusforge import errors
+from corpusforge import errors, sections
 from corpusforge.text import text_bytes
+from corpusforge.tokens import families
 from corpusforge.tokens import sentencepiece_file as files
 from corpusforge.tokens.counts import COUNTS, count_words, pack_counts
 from corpusforge.tokens.encode import Encoder
 from corpusforge.tokens.learn_sentencepiece import charsmap_of, learn, select
 from corpusforge.tokens.pieces import PieceCutting
+from corpusforge.tokens.report import describe
 from corpusforge.tokens.sentencepiece_family import SentencePiece
 from corpusforge.tokens.vocab import Vocab
 
@@ -234,3 +236,21 @@ def test_models_are_read_as_they_were_written() -> None:
         model = files.read_model(data)
         ids = {"unk": 1, "bos": 2, "eos": 3, "pad": 0}
         assert files.write_model(model, ids) == data
+
+
+def test_figures_do_not_count_the_mark() -> None:
+    found = describe(VOCABS["unigram-albert"], pa.array(["the dog ☃ ☃"]))
+    assert found["character_coverage"] == pytest.approx(1 - 2 / 8)
+    assert found["unknown_characters"] == [{"character": "☃", "count": 2}]
+
+
+@pytest.mark.parametrize("model", ["unigram", "sentencepiece-bpe"])
+@pytest.mark.parametrize("normalization", ["albert", "nmt_nfkc"])
+def test_families_of_a_recipe(model: str, normalization: str) -> None:
+    section = sections.Vocab(model=model, normalization=normalization, lowercase=False, size=256, unused=3, min_count=1)
+    counts = count_words(pa.array(SENTENCES), families.cutting_of(section))
+    kept, _ = families.select(section, [block for _, block in pack_counts(counts, 2)])
+    vocab = families.learn(section, kept).vocab
+    assert (vocab.size, vocab.family.name) == (256, model)
+    assert vocab.cutting == families.cutting_of(section)
+    assert vocab.cutting.splitter().words_of("Zoë") == ["▁Zoë"]
