@@ -1,10 +1,13 @@
 """Encoding and word counting against the `tokenizers` library, on the same text, one core each.
 
     python benchmarks/encode_vs_tokenizers.py TEXT.jsonl.gz... [--megabytes 50] [--rounds 5] [--size 30528] [--cased]
+        [--model bpe]
 
 The vocabulary is learned from the first tenth of the text. Both sides get the same sentences; their ids are compared,
 every one, before a figure is printed. ``cold``: the encoder has seen nothing yet, as at the start of a shard;
 ``warm``: it has seen this text. The library's side of counting is its normaliser and pre-tokeniser with a Counter.
+With ``--model bpe`` (byte-level, as GPT-2 and RoBERTa cut) `tiktoken` encodes too where it is installed, with the same
+merges; how many of its sentences have the same ids is printed.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 import argparse
 import gzip
+import importlib
 import json
 import platform
 import statistics
@@ -32,8 +36,11 @@ import tokenizers
 from tokenizers import pre_tokenizers
 
 from corpusforge import text
+from corpusforge.tokens.byte_bpe import ByteBpe
 from corpusforge.tokens.counts import count_words, pack_counts, select_counts
 from corpusforge.tokens.encode import Encoder
+from corpusforge.tokens.gpt2_split import BYTES, GPT2, Gpt2Cutting
+from corpusforge.tokens.learn_bpe import learn_bpe
 from corpusforge.tokens.learn_wordpiece import learn_wordpiece
 from corpusforge.tokens.vocab import Vocab
 from corpusforge.tokens.words import Normalization
@@ -77,8 +84,13 @@ def assert_same(vocab: Vocab, documents: pa.RecordBatch, sentences: list[str]) -
 
 def count_by_library(vocab: Vocab, texts: list[str]) -> Counter[str]:
     """What `count_words` does, document by document."""
-    normalizer, cut = vocab.cutting.normalizer(), pre_tokenizers.BertPreTokenizer()
     found: Counter[str] = Counter()
+    if isinstance(vocab.cutting, Gpt2Cutting):
+        cut = vocab.cutting.pre_tokenizer()
+        for document in texts:
+            found.update(word for word, _ in cut.pre_tokenize_str(document))
+        return found
+    normalizer, cut = vocab.cutting.normalizer(), pre_tokenizers.BertPreTokenizer()
     for document in texts:
         found.update(word for word, _ in cut.pre_tokenize_str(normalizer.normalize_str(document)))
     return found
@@ -87,7 +99,10 @@ def count_by_library(vocab: Vocab, texts: list[str]) -> Counter[str]:
 def assert_same_counts(vocab: Vocab, column: pa.StringArray) -> None:
     """Every count of ours equals the library's."""
     words, counts = count_words(column, vocab.cutting).to_pydict().values()
-    if dict(zip(words, counts, strict=True)) != count_by_library(vocab, column.to_pylist()):
+    library: dict[str, int] = count_by_library(vocab, column.to_pylist())
+    if isinstance(vocab.cutting, Gpt2Cutting):  # the library writes bytes as letters
+        library = {bytes(BYTES[letter] for letter in word).decode(): count for word, count in library.items()}
+    if dict(zip(words, counts, strict=True)) != library:
         sys.exit("counts differ: the figures would mean nothing")
 
 
@@ -99,20 +114,58 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--size", type=int, default=30_528)
     parser.add_argument("--cased", action="store_true")
+    parser.add_argument("--model", choices=["wordpiece", "bpe"], default="wordpiece")
     settings = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
     texts = read_texts(settings.paths, int(settings.megabytes * 1e6))
-    vocab = learn_from(texts[: len(texts) // 10 + 1], settings.size, lowercase=not settings.cased)
+    vocab = learn_from(
+        texts[: len(texts) // 10 + 1], settings.size, None if settings.model == "bpe" else not settings.cased
+    )
     measure(texts, vocab, settings.rounds)
 
 
-def learn_from(texts: list[str], size: int, *, lowercase: bool) -> Vocab:
-    """A vocabulary of these texts."""
-    blocks = pack_counts(count_words(pa.array(texts), Normalization(lowercase)), 1)
+def learn_from(texts: list[str], size: int, lowercase: bool | None) -> Vocab:
+    """A vocabulary of these texts: WordPiece, or where ``lowercase`` is None byte-level BPE."""
+    cutting = GPT2 if lowercase is None else Normalization(lowercase)
+    blocks = pack_counts(count_words(pa.array(texts), cutting), 1)
     counts, _ = select_counts([block for _, block in blocks], min_count=2, max_words=4_000_000)
+    if lowercase is None:
+        return learn_bpe(counts, size)
     return learn_wordpiece(counts, size, lowercase=lowercase, alphabet=4000)
+
+
+def sentences_of(column: pa.StringArray, keeps_space: bool) -> list[str]:
+    """The sentences of documents, with the white space between two at the head of the second where it counts."""
+    spans = text.sentence_spans(column)
+    begins = spans.starts
+    if keeps_space:
+        begins = np.append(spans.starts[:1], spans.stops[:-1])
+        first = spans.offsets[:-1][np.diff(spans.offsets) > 0]
+        begins[first] = spans.starts[first]
+    data = spans.data.tobytes()
+    return [data[a:b].decode() for a, b in zip(begins.tolist(), spans.stops.tolist(), strict=True)]
+
+
+def tiktoken_work(vocab: Vocab, sentences: list[str]) -> dict[str, Callable[[], Any]]:
+    """Encoding by tiktoken with the same merges; nothing for other families, or where it is not installed."""
+    if not isinstance(vocab.family, ByteBpe):
+        return {}
+    try:
+        tiktoken = importlib.import_module("tiktoken")
+    except ModuleNotFoundError:
+        print("tiktoken is not installed: left out\n")
+        return {}
+    made = set(BYTES) | {left + right for left, right in vocab.family.merges}
+    ranks = {bytes(BYTES[c] for c in token): i for i, token in enumerate(vocab.tokens) if token in made}
+    pattern = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+    encoding = tiktoken.Encoding("corpusforge", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+    library = vocab.library_tokenizer(added=False)
+    theirs = [e.ids for e in library.encode_batch_fast(sentences, add_special_tokens=False)]
+    other = sum(encoding.encode_ordinary(s) != ids for s, ids in zip(sentences, theirs, strict=True))
+    print(f"tiktoken {tiktoken.__version__}: {other:,} of {len(sentences):,} sentences have other ids\n")
+    return {"encode, tiktoken": lambda: [encoding.encode_ordinary(sentence) for sentence in sentences]}
 
 
 def measure(texts: list[str], vocab: Vocab, rounds: int) -> None:
@@ -120,15 +173,14 @@ def measure(texts: list[str], vocab: Vocab, rounds: int) -> None:
     column = pa.array(texts)
     megabytes = sum(len(t.encode()) for t in texts) / 1e6
     documents = pa.record_batch([pa.array([str(i) for i in range(len(texts))]), column], names=["id", "text"])
-    spans = text.sentence_spans(column)
-    data = spans.data.tobytes()
-    sentences = [data[a:b].decode() for a, b in zip(spans.starts.tolist(), spans.stops.tolist(), strict=True)]
+    sentences = sentences_of(column, vocab.cutting.splitter().keeps_space)
     tokens = assert_same(vocab, documents, sentences)
     assert_same_counts(vocab, column)
     library, warm = vocab.library_tokenizer(added=False), Encoder(vocab)
     warm.encode(documents)
     works: dict[str, Callable[[], Any]] = {
         "encode, library": lambda: [e.ids for e in library.encode_batch_fast(sentences, add_special_tokens=False)],
+        **tiktoken_work(vocab, sentences),
         "encode, cold": lambda: Encoder(vocab).encode(documents),
         "encode, warm": lambda: warm.encode(documents),
         "count, library": lambda: count_by_library(vocab, texts),
