@@ -82,7 +82,10 @@ def _measure_masks(batch: pa.RecordBatch, specials: Specials) -> dict[str, int]:
     labels, _ = list_column(batch.column("masked_labels"))
     seen = ids[positions + np.repeat(offsets[:-1], np.diff(position_offsets))]
     as_mask, kept = int(np.count_nonzero(seen == specials.mask)), int(np.count_nonzero(seen == labels))
+    # Words may all be longer than the budget; tokens never are.
+    bare = {"instances_unmasked": int(np.count_nonzero(np.diff(position_offsets) == 0))}
     return {
+        **(bare if "word_starts" in batch.schema.names else {}),
         "masked": len(labels),
         "masked_as_mask": as_mask,
         "masked_as_random": len(labels) - as_mask - kept,
@@ -123,6 +126,8 @@ def judge(
             _within(where, f"masked as {kind}", statistics[f"masked_as_{kind}"], masked, share, together)
             ratios[f"masked_as_{kind}"] = statistics[f"masked_as_{kind}"] / masked
         ratios["masked"] = masked / tokens
+        if "instances_unmasked" in statistics:
+            ratios["instances_unmasked"] = statistics["instances_unmasked"] / instances
     kinds = {key: statistics.get(key, 0) for key in ("pairs_next", "pairs_random", "pairs_swapped")}
     if pairs := sum(kinds.values()):
         ratios |= {key: count / pairs for key, count in kinds.items() if count}

@@ -46,6 +46,10 @@ def test_word_starts_follow_their_tokens(format: str, unit: str) -> None:
             positions, bounds = list_column(batch["masked_positions"])
             ids = ids.copy()
             ids[positions + np.repeat(offsets[:-1], np.diff(bounds))] = list_column(batch["masked_labels"])[0]
+        if stored:
+            counted = [built.statistics for built in builder.batches(TOKENS)]
+            bare = sum(not row for row in batch["masked_positions"].to_pylist())
+            assert sum(found.get("instances_unmasked", 0) for found in counted) == bare
         assert (starts == ((ids % 2 == 0) | SPECIALS.is_special()[ids])).all()
 
 

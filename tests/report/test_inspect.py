@@ -123,6 +123,24 @@ def test_dynamic_masks_are_drawn_as_the_loader_does(tmp_path: Path, run_dir: Pat
     assert 15 <= masked <= 25
 
 
+def test_tokens_that_are_masked_together_are_joined(run_dir: Path) -> None:
+    schema = schemas.instances_schema(128, masks=False, word_starts=True)
+    ids = [2, *range(20, 50), 3]
+    row = {"input_ids": ids, "segment_lengths": [32, 0], "pair_label": None, "document": 7, "index": 0, "copy": 0,
+           "length": 32, "word_starts": [True, *[k % 3 == 1 for k in range(30)], True]}  # fmt: skip
+    folder = run_dir / "instances"
+    write_stage(folder, "build-instances", {"train": (schema, [row])}, kind="arrow")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["recipe"] = {"instances": {"mask_unit": "whole-word"}, "seed": 3}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    text = shown(folder / "train/part-00000-00000.arrow")
+    assert "a dot joins tokens" in text
+    # The first word is the rest of one: it has one token here and is not joined to [CLS].
+    tokens = "".join(text.split("masked together", 1)[1].split("\n    ")[1:]).split()
+    assert [token.count("\u00b7") for token in tokens] == [0, 0, *[2] * 9, 1, 0]
+    assert all(token.count("[MASK]") in (0, 2, 3) or "(" not in token for token in tokens[2:-2])
+
+
 def test_a_vocabulary(run_dir: Path) -> None:
     (run_dir / "vocab/manifest.json").unlink()
     text = shown(run_dir / "vocab")
