@@ -6,6 +6,7 @@ rooms below; here are the folder, the digest, the engine and the manifest.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +57,8 @@ def clean(made: Recipe, output: str, execution: Execution) -> Outcome:
         from corpusforge.documents.plan import unit_size
         from corpusforge.work.clean import CleanWork
 
+        if engine.is_local and (line := alarms.of_units(units, engine.width(sys.maxsize))):
+            execution.progress.say(line)
         keep_rejects = made.clean.rejects == "all"
         work = CleanWork(output, read_options(made), cleaner, made.clean.shard_megabytes * MEGABYTE, keep_rejects)
         with stage.timed(output, "clean", execution) as measured:

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from corpusforge import errors
 from corpusforge.cli import cli
+from corpusforge.documents.plan import Piece, Unit
 from corpusforge.schemas import REJECTS
 from corpusforge.stages import alarms
 
@@ -96,3 +97,24 @@ def test_languages_are_counted_without_regions_and_without_no_answers() -> None:
 
 def test_a_language_that_is_not_sure_enough_has_another_flag() -> None:
     assert "--min-language-probability" in alarms._of_language("en", {"en": 9, "nl": 1})
+
+
+def unit(number: int, *files: tuple[str, str, int]) -> Unit:
+    return Unit(number, tuple(Piece(path, path, 0, -1, kind, size << 20) for path, kind, size in files))
+
+
+@pytest.mark.parametrize(
+    ("units", "workers", "line"),
+    [
+        ([unit(0, ("a.jsonl", "jsonl", 20))], 2, "the input makes 1 work unit for 2 workers; to use more of them: "),
+        ([unit(0, ("a.jsonl.gz", "jsonl", 20))], 2, ""),
+        ([unit(0, ("a.warc.gz", "warc", 20), ("b.warc.gz", "warc", 20))], 4, "input.unit_megabytes=10"),
+        ([unit(0, ("a.parquet", "parquet", 60)), unit(1, ("b.parquet", "parquet", 60))], 8, "makes 2 work units for 8"),
+        ([unit(0, ("a.jsonl", "jsonl", 1))], 2, ""),
+        ([unit(0, ("a.jsonl", "jsonl", 60)), unit(1, ("b.jsonl", "jsonl", 60))], 2, ""),
+        ([], 2, ""),
+    ],
+)
+def test_fewer_units_than_workers_are_said_where_that_helps(units: list[Unit], workers: int, line: str) -> None:
+    said = alarms.of_units(units, workers)
+    assert line in said and bool(said) == bool(line)
