@@ -22,8 +22,9 @@ from corpusforge.beam.sdk import as_itself, beam
 from corpusforge.instances import donors as donor_tables
 from corpusforge.instances.build import DONOR_FORMATS, Builder, BuildSettings
 from corpusforge.instances.donors import Candidates, Donors
+from corpusforge.instances.long_sentences import SentenceLimit
 from corpusforge.instances.source import read_source
-from corpusforge.work.instances import SPLITS, DonorSettings, joins_of, settings_of
+from corpusforge.work.instances import SPLITS, DonorSettings, joins_of, limit_of, settings_of
 from corpusforge.work.splits import split_tokens, with_draws
 
 if TYPE_CHECKING:
@@ -46,11 +47,12 @@ class BuildInstances(beam.PTransform):  # type: ignore[misc, name-defined]
         super().__init__()
         self.vocab, self.format, self.heldout_by = vocab, section.format, section.heldout_by
         self.settings, self.joins = settings_of(vocab, section, seed), joins_of(vocab, section)
+        self.limit = limit_of(section)
         self.copies = section.copies if section.masking == "duplicated" else 1
         self.donors = DonorSettings(seed, section.heldout, section.donor_megabytes << 20)
 
     def expand(self, documents: Any) -> Any:
-        encode = _Encode(self.vocab, self.heldout_by, self.settings.word_starts, self.joins)
+        encode = _Encode(self.vocab, self.heldout_by, self.settings.word_starts, self.joins, self.limit)
         tokens = documents | "Encode" >> beam.ParDo(encode).with_output_types(pa.RecordBatch)
         sides = [beam.pvalue.AsSingleton(self._donors(tokens))] if self.format in DONOR_FORMATS else []
         build = _Build(self.settings, self.copies, self.donors)
@@ -74,8 +76,11 @@ class BuildInstances(beam.PTransform):  # type: ignore[misc, name-defined]
 class _Encode(beam.DoFn):  # type: ignore[misc, name-defined]
     """DOCUMENTS -> TOKENS, with the draws of URLs where these decide what is held out."""
 
-    def __init__(self, vocab: Vocab, heldout_by: str, word_starts: bool, joins: Joins | None) -> None:
+    def __init__(
+        self, vocab: Vocab, heldout_by: str, word_starts: bool, joins: Joins | None, limit: SentenceLimit
+    ) -> None:
         self.vocab, self.heldout_by, self.word_starts, self.joins = vocab, heldout_by, word_starts, joins
+        self.limit = limit
 
     def setup(self) -> None:
         from corpusforge.tokens.encode import Encoder
@@ -83,7 +88,7 @@ class _Encode(beam.DoFn):  # type: ignore[misc, name-defined]
         self._encoder = Encoder(self.vocab, word_starts=self.word_starts, joins=self.joins)
 
     def process(self, documents: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        tokens = self._encoder.encode(documents)
+        tokens, _ = self.limit(self._encoder.encode(documents))
         yield with_draws(tokens, documents) if self.heldout_by == "url" else tokens
 
 

@@ -18,13 +18,14 @@ from corpusforge.beam.sdk import as_itself, beam
 from corpusforge.instances.build import DONOR_FORMATS
 from corpusforge.progress import Progress
 from corpusforge.sections import Instances
-from corpusforge.units import ShardUnit, UnitResult
+from corpusforge.units import ShardUnit
 from corpusforge.work.instances import (
     BuildWork,
     DonorSettings,
     EncodeWork,
     donor_candidates,
     joins_of,
+    limit_of,
     merge_candidates,
     settings_of,
     token_units,
@@ -46,12 +47,13 @@ def run(
     units: Sequence[ShardUnit],
     output: str,
     progress: Progress,
-) -> list[UnitResult]:
-    """Write ``train/`` and ``heldout/`` for every document shard."""
+) -> dict[str, Any]:
+    """Write ``train/`` and ``heldout/`` for every document shard; returns the statistics of encoding."""
     scratch = shards.join(output, SCRATCH)
     sizes = [unit.bytes for unit in units]
     wants_words = section.mask_unit != "token"
-    encoding = EncodeWork(scratch, vocab, section.heldout_by, wants_words, joins_of(vocab, section))
+    limit = limit_of(section)
+    encoding = EncodeWork(scratch, vocab, section.heldout_by, wants_words, joins_of(vocab, section), limit)
     run_map(engine, encoding, units, sizes, label="encode", folder=scratch, progress=progress)
     encoded = token_units(scratch, len(units))
     donors = ""
@@ -60,11 +62,10 @@ def run(
         donors = gather_donors(engine, encoded, scratch, vocab.size, settings, progress)
     copies = section.copies if section.masking == "duplicated" else 1
     building = BuildWork(output, settings_of(vocab, section, seed), copies, section.heldout, donors)
-    results = run_map(
-        engine, building, encoded, [u.bytes for u in encoded], label="build", folder=output, progress=progress
-    )
+    run_map(engine, building, encoded, [u.bytes for u in encoded], label="build", folder=output, progress=progress)
+    _, _, statistics = shards.gather(shards.load_entries(scratch, len(units)))
     shards.remove(scratch)
-    return results
+    return dict(statistics)
 
 
 def gather_donors(

@@ -102,10 +102,11 @@ def build_instances(made: Recipe, upstream: str, vocab_folder: str, output: str,
         with stage.timed(output, "build-instances", execution) as measured:
             for name, data in vocab.save_files().items():
                 shards.write_bytes(shards.join(output, f"vocab/{name}"), data)
-            beam_instances.run(engine, made.instances, made.seed, vocab, units, output, execution.progress)
+            run = beam_instances.run
+            encoded = run(engine, made.instances, made.seed, vocab, units, output, execution.progress)
         stage.check_units(output, len(units))
         result = stage.manifest_of(output, "build-instances", digest, section, above, units=len(units))
-        result = dataclasses.replace(result, statistics=_judged(made, vocab, result, output))
+        result = dataclasses.replace(result, statistics={**_judged(made, vocab, result, output), "encoded": encoded})
         _write_dataset_files(made, result, output)
         result.save(output)
         return Outcome(output, result, False, measured["seconds"], int(measured["peak_rss"]))

@@ -47,8 +47,18 @@ def _tables(manifest: Manifest) -> list[object]:
         rows = [[words(key), number(value)] for key, value in numbers.items()]
         tables.append(terminal.table(manifest.stage, ["", "value"], rows))
     if manifest.stage == "build-instances":
-        tables.append(_instances_table(manifest))
+        tables += [_instances_table(manifest), _encoded_line(manifest.statistics.get("encoded", {}))]
     return tables
+
+
+def _encoded_line(encoded: Mapping[str, Any]) -> str:
+    """What encoding had to say: how much went to the library whole, and how many sentences were too long."""
+    sentences = max(encoded.get("sentences", 0), 1)
+    by_library, too_long = encoded.get("sentences_by_library", 0), encoded.get("sentences_too_long", 0)
+    return (
+        f"encoded {number(encoded.get('sentences', 0))} sentences, {by_library / sentences:.2%} of them by the library;"
+        f" {number(too_long)} longer than an instance, {number(encoded.get('tokens_too_long', 0))} tokens of them left out"
+    )
 
 
 def _instances_table(manifest: Manifest) -> object:

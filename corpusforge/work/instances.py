@@ -23,8 +23,9 @@ import pyarrow.compute as pc
 
 from corpusforge import errors, schemas, shards
 from corpusforge.instances import donors as donor_tables
-from corpusforge.instances.build import DONOR_FORMATS, Builder, BuildSettings
+from corpusforge.instances.build import DONOR_FORMATS, PAIR_FORMATS, Builder, BuildSettings
 from corpusforge.instances.donors import Candidates, Donors, Taken
+from corpusforge.instances.long_sentences import SentenceLimit
 from corpusforge.instances.masking import MaskSettings, Specials
 from corpusforge.instances.ragged import offsets_of, slices
 from corpusforge.instances.source import read_source
@@ -52,7 +53,8 @@ class EncodeWork:
     """Encodes a document shard. ``output``: the folder that gets ``tokens/`` and ``entries/``.
 
     One TOKENS shard a document shard: its text is bounded already, and a crash costs seconds. ``heldout_by``: "id", or
-    "url" to note the draws of URLs; ``word_starts``: note them too; ``joins``: what makes one unit of several words.
+    "url" to note the draws of URLs; ``word_starts``: note them too; ``joins``: what makes one unit of several words;
+    ``limit``: what becomes of long sentences.
     """
 
     output: str
@@ -60,6 +62,7 @@ class EncodeWork:
     heldout_by: str = "id"
     word_starts: bool = False
     joins: Joins | None = None
+    limit: SentenceLimit | None = None
 
     def __call__(self, unit: ShardUnit, advance: Advance) -> UnitResult:
         """Encode one unit; one that is done is not read again. ``advance`` in bytes of the document shard."""
@@ -73,11 +76,13 @@ class EncodeWork:
             encoder, position = _encoder(self.vocab, self.word_starts, self.joins), 0
             for documents, size in _by_text(unit.path):
                 encoded = encoder.encode_counted(documents)
-                tokens = with_draws(encoded.tokens, documents) if by_url else encoded.tokens
+                tokens, statistics = encoded.tokens, encoded.statistics
+                if self.limit:
+                    tokens, counted = self.limit(tokens)
+                    statistics = {**statistics, **counted}
+                tokens = with_draws(tokens, documents) if by_url else tokens
                 position += documents.num_rows
-                output.write(
-                    {"tokens": tokens}, position=position, size=size, tallies={}, statistics=encoded.statistics
-                )
+                output.write({"tokens": tokens}, position=position, size=size, tallies={}, statistics=statistics)
                 advance(_bytes(unit, position - documents.num_rows, position))
             return output.finish()
 
@@ -247,6 +252,12 @@ def joins_of(vocab: Vocab, section: Any) -> Joins | None:
         raise errors.InputMissing(lexicon, "no such lexicon", "name a file with one phrase a line")
     with shards.open_binary(lexicon) as file:
         return Lexicon(file.read(), vocab.cutting, lexicon)
+
+
+def limit_of(section: Any) -> SentenceLimit:
+    """What the recipe's section [instances] says about sentences that are too long for an instance."""
+    specials = 3 if section.format in PAIR_FORMATS else 2
+    return SentenceLimit(section.length - specials, section.long_sentences)
 
 
 def settings_of(vocab: Vocab, section: Any, seed: int) -> BuildSettings:

@@ -1,0 +1,52 @@
+"""Sentences longer than an instance, one document at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_doc_sentences import STRUCTURES, cut
+from token_batches import SPECIALS, tokens_of
+
+from corpusforge import schemas
+from corpusforge.instances.build import Builder, BuildSettings
+from corpusforge.instances.long_sentences import POLICIES, limit_sentences
+
+
+def with_word_starts(tokens: pa.RecordBatch) -> pa.RecordBatch:
+    ids = tokens.column("ids")
+    starts = pa.ListArray.from_arrays(ids.offsets, pa.array(ids.values.to_numpy() % 3 == 0))
+    schema = schemas.tokens_schema(SPECIALS.size, word_starts=True)
+    return pa.RecordBatch.from_arrays([*tokens.columns, starts], schema=schema)
+
+
+@settings(deadline=None, max_examples=150)
+@given(structure=STRUCTURES, longest=st.integers(1, 30), policy=st.sampled_from(POLICIES), skip=st.integers(0, 2))
+def test_sentences_are_those_of_the_oracle(structure, longest, policy, skip):
+    tokens = with_word_starts(tokens_of(structure)).slice(min(skip, len(structure)))
+    found, counted = limit_sentences(tokens, longest, policy)
+    documents = list(cut(tokens))
+    if policy == "truncate":
+        documents = [[sentence[:longest] for sentence in document] for document in documents]
+    elif policy == "drop":
+        documents = [[sentence for sentence in document if len(sentence) <= longest] for document in documents]
+    assert list(cut(found)) == documents
+    assert found.schema == tokens.schema and found.column("document").equals(tokens.column("document"))
+    for ids, starts in zip(*(found.column(name).to_pylist() for name in ("ids", "word_starts")), strict=True):
+        assert starts == [i % 3 == 0 for i in ids]
+    before, behind = (sum(map(len, t.column("ids").to_pylist())) for t in (tokens, found))
+    too_long = sum(n > longest for row in tokens.column("sentences").to_pylist() for n in row)
+    assert counted == {"sentences_too_long": too_long, "tokens_too_long": before - behind}
+
+
+def test_nothing_long_nothing_copied():
+    tokens = tokens_of([[3, 4], [5]])
+    assert limit_sentences(tokens, 5, "drop")[0] is tokens
+
+
+def test_a_document_of_long_sentences_becomes_empty():
+    tokens, _ = limit_sentences(tokens_of([[90, 80], [3]]), 30, "drop")
+    built = list(Builder(BuildSettings(SPECIALS, length=32)).batches(tokens))
+    assert built[0].statistics["documents_empty"] == 1
+    assert np.concatenate([b.instances.column("length").to_numpy() for b in built]).tolist() == [5]
