@@ -57,7 +57,7 @@ def _encoded_line(encoded: Mapping[str, Any]) -> str:
     by_library, too_long = encoded.get("sentences_by_library", 0), encoded.get("sentences_too_long", 0)
     return (
         f"encoded {number(encoded.get('sentences', 0))} sentences, {by_library / sentences:.2%} of them by the library;"
-        f" {number(too_long)} longer than an instance, {number(encoded.get('tokens_too_long', 0))} tokens of them left out"
+        f" {number(too_long)} longer than an instance, of which {number(encoded.get('tokens_too_long', 0))} tokens went"
     )
 
 
