@@ -111,8 +111,8 @@ def measure(side: str, folder: str, arguments: dict[str, Any], send: Any) -> Non
     """Train ``steps`` steps behind ``warmup`` unmeasured ones; sends figures through a pipe."""
     import torch
 
+    from corpusforge.loader.feed import Feed
     from corpusforge.trainer import plan
-    from corpusforge.trainer.feed import Feed
     from corpusforge.trainer.prepare import prepare
     from corpusforge.trainer.step import gradients, make_optimizer, update
 

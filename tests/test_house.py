@@ -15,7 +15,7 @@ FLOORS = {
     "errors": 1, "seeds": 1, "schemas": 1, "sentence_ends": 1, "text": 1, "content": 1, "bundled": 1, "progress": 1,
     "shards": 2, "units": 2, "sections": 1, "recipe": 2, "documents": 2, "clean": 2, "dedupe": 2, "tokens": 2,
     "instances": 3,
-    "work": 4,
+    "work": 4, "loader": 4,
     "beam": 5, "trainer": 5, "evaluate": 6,
     "report": 7, "stages": 8, "terminal": 8,
     "cli": 9, "__main__": 10, "__init__": 1,
@@ -81,6 +81,12 @@ def test_libraries_stay_in_their_rooms(room: str, path: Path) -> None:
     for name in _imports(path):
         allowed = ONLY_IN.get(name.split(".")[0])
         assert allowed is None or room in allowed, f"{path} imports {name}"
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "loader").glob("*.py")), ids=lambda path: path.name)
+def test_the_loader_is_free_of_frameworks(path: Path) -> None:
+    """Batches are NumPy before the trainer's door, so that any framework can take them."""
+    assert not {name.split(".")[0] for name in _imports(path)} & {"torch", "transformers", "datasets"}
 
 
 @pytest.mark.parametrize("room", PURE)

@@ -20,9 +20,9 @@ import numpy.typing as npt
 import torch
 
 from corpusforge import errors
+from corpusforge.loader.corpus import flat_positions
 from corpusforge.progress import Progress, Silent
 from corpusforge.trainer.batches import Batch
-from corpusforge.trainer.corpus import flat_positions
 from corpusforge.trainer.model import Encoder
 
 Scores = npt.NDArray[np.float64]

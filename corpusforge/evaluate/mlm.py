@@ -16,8 +16,8 @@ import torch
 
 from corpusforge import errors
 from corpusforge.instances.masking import Masker, MaskSettings, Specials
+from corpusforge.loader.corpus import Corpus, Ints, flat_positions
 from corpusforge.trainer.batches import Batch
-from corpusforge.trainer.corpus import Corpus, Ints, flat_positions
 from corpusforge.trainer.heldout import frozen_batches, measure
 from corpusforge.trainer.model import Encoder
 

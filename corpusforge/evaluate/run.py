@@ -16,10 +16,11 @@ import torch
 from corpusforge import errors, shards
 from corpusforge.evaluate.blimp import blimp, read_pairs
 from corpusforge.evaluate.mlm import heldout_loss
+from corpusforge.loader.corpus import Corpus, open_table
+from corpusforge.loader.folder import load_specials
 from corpusforge.progress import Progress
-from corpusforge.trainer.corpus import Corpus, open_table
 from corpusforge.trainer.export import load_model
-from corpusforge.trainer.prepare import choose_device, choose_dtype, load_specials
+from corpusforge.trainer.prepare import choose_device, choose_dtype
 
 TASKS = ("mlm", "blimp")
 

@@ -14,11 +14,12 @@ import numpy as np
 import torch
 
 from corpusforge.instances.masking import Masker
-from corpusforge.trainer.batches import Batch, draw_masks, gather, make_batches
-from corpusforge.trainer.corpus import Corpus
+from corpusforge.loader.corpus import Corpus
+from corpusforge.loader.order import cut_pieces
+from corpusforge.loader.rows import draw_masks, gather
+from corpusforge.trainer.batches import Batch, make_batches
 from corpusforge.trainer.losses import batch_losses
 from corpusforge.trainer.model import Encoder
-from corpusforge.trainer.order import cut_pieces
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,11 +20,11 @@ from safetensors.torch import save_file
 
 import corpusforge
 from corpusforge import errors
+from corpusforge.loader.feed import Feed
 from corpusforge.progress import Progress, Silent
 from corpusforge.trainer import checkpoint, log, plan
 from corpusforge.trainer.batches import Batch
 from corpusforge.trainer.export import export
-from corpusforge.trainer.feed import Feed
 from corpusforge.trainer.heldout import Loss, frozen_batches, measure
 from corpusforge.trainer.model import Encoder, initialise
 from corpusforge.trainer.prepare import Job, output_folder, prepare

@@ -13,8 +13,8 @@ import time
 
 import torch
 
+from corpusforge.loader.order import Stream
 from corpusforge.trainer.model import Architecture, Encoder
-from corpusforge.trainer.order import Stream
 from corpusforge.trainer.prepare import Job, prepare
 from corpusforge.trainer.settings import Settings
 from corpusforge.trainer.step import gradients

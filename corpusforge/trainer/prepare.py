@@ -9,17 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from corpusforge import errors
 from corpusforge.instances.masking import Masker, Specials
+from corpusforge.loader.corpus import Corpus, open_table
+from corpusforge.loader.folder import check_vocabulary, load_specials
+from corpusforge.loader.layout import padded_length
+from corpusforge.loader.order import Stream, streams
+from corpusforge.loader.rows import read_step
 from corpusforge.shards import Manifest
-from corpusforge.tokens.vocab import Vocab
-from corpusforge.trainer.batches import Batch, make_batches, padded_length, read_step
-from corpusforge.trainer.corpus import Corpus, flat_positions, open_table
+from corpusforge.trainer.batches import Batch, make_batches
 from corpusforge.trainer.model import Architecture
-from corpusforge.trainer.order import Stream, streams
 from corpusforge.trainer.settings import Resolved, Settings, resolve
 
 POSITIONS = 512
@@ -59,7 +60,7 @@ def prepare(data_folder: str, settings: Settings, *, vocab_folder: str) -> Job:
     manifest = Manifest.load(data_folder)
     corpus = open_table(data_folder, manifest, "train")
     specials = load_specials(vocab_folder)
-    _check_vocabulary(corpus, specials, data_folder, vocab_folder)
+    check_vocabulary(corpus, specials, data_folder, vocab_folder)
     held = open_table(data_folder, manifest, "heldout") if manifest.rows.get("heldout") else None
     resolved = resolve(settings, corpus.longest)
     device = choose_device(settings.device)
@@ -70,18 +71,11 @@ def prepare(data_folder: str, settings: Settings, *, vocab_folder: str) -> Job:
         heldout=held,
         specials=specials,
         masker=Masker(specials, settings.masking, settings.seed),
-        streams=streams(corpus, resolved, settings.seed),
+        streams=streams(corpus, resolved.parts, settings.seed),
         shape=_shape(resolved, corpus, held, specials),
         device=device,
         dtype=choose_dtype(settings.precision, device),
     )
-
-
-def load_specials(vocab_folder: str) -> Specials:
-    """The special ids of a vocabulary folder."""
-    vocab = Vocab.load(vocab_folder)
-    ids = vocab.specials
-    return Specials(vocab.size, ids.pad, ids.unk, ids.cls, ids.sep, ids.mask, vocab.unused)
 
 
 def _shape(resolved: Resolved, corpus: Corpus, held: Corpus | None, specials: Specials) -> Architecture:
@@ -103,20 +97,6 @@ def _shape(resolved: Resolved, corpus: Corpus, held: Corpus | None, specials: Sp
         padding_id=specials.pad,
         pairs=is_bert and corpus.pair_labels is not None,
     )
-
-
-def _check_vocabulary(corpus: Corpus, specials: Specials, data_folder: str, vocab_folder: str) -> None:
-    """Look at up to a thousand instances: ids inside the vocabulary, [CLS] in front, [SEP] behind."""
-    rows = np.unique(np.linspace(0, len(corpus) - 1, 1000).astype(np.int64))
-    lengths = corpus.lengths[rows]
-    within, owner = flat_positions(lengths)
-    ids = corpus.ids.take(rows, within, owner)
-    ends = np.cumsum(lengths) - 1
-    fits = (ids[ends - lengths + 1] == specials.cls).all() and (ids[ends] == specials.sep).all()
-    if fits and ids.max() < specials.size:
-        return
-    what = f"instances do not begin and end with the [CLS] and [SEP] of the vocabulary {vocab_folder}"
-    raise errors.StageMismatch(data_folder, what, "name the vocabulary they were built with")
 
 
 def choose_device(name: str) -> torch.device:

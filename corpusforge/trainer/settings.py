@@ -15,6 +15,8 @@ from typing import Any
 
 from corpusforge import errors
 from corpusforge.instances.masking import MaskSettings
+from corpusforge.loader.folder import mask_settings
+from corpusforge.loader.order import Part
 from corpusforge.trainer.presets import Preset, find_preset
 
 
@@ -54,20 +56,7 @@ def from_sections(pretrain: Mapping[str, Any], instances: Mapping[str, Any], see
     0.2
     """
     known = {f.name for f in dataclasses.fields(Settings)} - {"seed", "masking"}
-    names = {"mask_rate": "rate", "mask_share": "mask_share", "random_share": "random_share"}
-    names |= {"max_predictions": "max_predictions", "mask_unit": "unit"}
-    masking = MaskSettings(**{names[k]: v for k, v in instances.items() if k in names})
-    return Settings(**{k: v for k, v in pretrain.items() if k in known}, seed=seed, masking=masking)
-
-
-@dataclass(frozen=True)
-class Part:
-    """Steps ``[start, stop)`` of a run: instances at most ``length`` long, ``batch_tokens`` of them a step."""
-
-    start: int
-    stop: int
-    length: int
-    batch_tokens: int
+    return Settings(**{k: v for k, v in pretrain.items() if k in known}, seed=seed, masking=mask_settings(instances))
 
 
 @dataclass(frozen=True)

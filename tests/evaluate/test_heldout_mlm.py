@@ -20,13 +20,13 @@ from corpusforge import errors, shards
 from corpusforge.evaluate import mlm
 from corpusforge.evaluate.mlm import token_counts, unigram_loss
 from corpusforge.evaluate.run import evaluate
+from corpusforge.loader.corpus import open_corpus
+from corpusforge.loader.folder import load_specials
 from corpusforge.trainer.batches import Batch
-from corpusforge.trainer.corpus import open_corpus
 from corpusforge.trainer.export import load_model
 from corpusforge.trainer.heldout import frozen_batches
 from corpusforge.trainer.loop import pretrain
 from corpusforge.trainer.model import Architecture, Encoder
-from corpusforge.trainer.prepare import load_specials
 from corpusforge.trainer.settings import Settings as TrainSettings
 
 pytest_plugins = ["made_up_data"]

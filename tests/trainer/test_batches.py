@@ -13,10 +13,12 @@ from made_up_instances import Data
 
 from corpusforge import shards
 from corpusforge.instances.masking import Masker, MaskSettings
-from corpusforge.trainer.batches import Rows, cut_micro_batches, draw_masks, gather, make_batches
-from corpusforge.trainer.corpus import Corpus, open_corpus
-from corpusforge.trainer.order import cut_pieces
-from corpusforge.trainer.prepare import load_specials
+from corpusforge.loader.corpus import Corpus, open_corpus
+from corpusforge.loader.folder import load_specials
+from corpusforge.loader.layout import cut_micro_batches
+from corpusforge.loader.order import cut_pieces
+from corpusforge.loader.rows import Rows, draw_masks, gather
+from corpusforge.trainer.batches import make_batches
 
 pytest_plugins = ["made_up_data"]
 MakeData = Callable[..., Data]

@@ -10,17 +10,27 @@ unread; of a pair, A loses its front and B its end, the longer first, so that wh
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from corpusforge import seeds
-from corpusforge.trainer.corpus import Corpus, Ints, Small
-from corpusforge.trainer.settings import Part, Resolved
+from corpusforge.loader.corpus import Corpus, Ints, Small
 
 BYTES_A_PIECE = 32
 """Held for each piece of a part of training: row, length and shift 12, key 8 (both lie in the Corpus already where
 nothing is cut), the order of one epoch 4 and its sums 8. Pairs: 4 more. Sorting an epoch takes 24 for a moment."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Steps ``[start, stop)`` of a run: instances at most ``length`` long, ``batch_tokens`` of them a step."""
+
+    start: int
+    stop: int
+    length: int
+    batch_tokens: int
 
 
 @dataclass(frozen=True)
@@ -133,9 +143,9 @@ class Stream:
         return order, np.cumsum(lengths) - lengths
 
 
-def streams(corpus: Corpus, resolved: Resolved, seed: int) -> list[Stream]:
+def streams(corpus: Corpus, parts: Sequence[Part], seed: int) -> list[Stream]:
     """One stream for each part of a run; epochs are numbered on, so no mask is drawn twice."""
     found: list[Stream] = []
-    for number, part in enumerate(resolved.parts):
+    for number, part in enumerate(parts):
         found.append(Stream(corpus, part, number, seed, found[-1].next_epoch() if found else 0))
     return found

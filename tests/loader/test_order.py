@@ -6,12 +6,12 @@ import dataclasses
 import itertools
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpusforge.trainer.corpus import Corpus, Ragged
-from corpusforge.trainer.order import Stream, cut_pieces, streams
-from corpusforge.trainer.settings import Part, Settings, resolve
+from corpusforge.loader.corpus import Corpus, Ragged
+from corpusforge.loader.order import Part, Stream, cut_pieces, streams
+from corpusforge.trainer.settings import Settings, resolve
 
 
 def corpus_of(lengths: list[int], firsts: list[int] | None = None, copies: list[int] | None = None) -> Corpus:
@@ -68,6 +68,7 @@ def test_pairs_lose_the_longer_side_first(sizes: list[tuple[int, int]], room: in
         assert (mine, pieces.first_lengths[k]) == (expected, mine.index(a + 1) + 1)
 
 
+@settings(deadline=None)  # the slowest example is one of thousands of epochs of three tokens
 @given(lengths, st.integers(40, 200), st.integers(0, 5))
 def test_every_epoch_reads_every_piece_once_and_steps_are_full(found: list[int], tokens: int, seed: int) -> None:
     stream = Stream(corpus_of(found), Part(3, 43, 40, tokens), 0, seed, 2)
@@ -112,9 +113,9 @@ def test_epoch_k_reads_copy_k() -> None:
 
 
 def test_epochs_are_numbered_on_behind_the_switch() -> None:
-    settings = Settings(preset="bert-tiny", steps=20, batch_tokens=100, short_length=16, short_share=0.5)
+    given_settings = Settings(preset="bert-tiny", steps=20, batch_tokens=100, short_length=16, short_share=0.5)
     corpus = corpus_of([40, 30, 12, 8, 9])
-    short, full = streams(corpus, resolve(settings, corpus.longest), 0)
+    short, full = streams(corpus, resolve(given_settings, corpus.longest).parts, 0)
     last = max(epoch for epoch, _ in short.step(9))
     assert full.step(10)[0][0] == last + 1
     assert (short.part.length, full.part.length, full.part.start) == (16, 40, 10)

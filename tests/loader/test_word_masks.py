@@ -13,9 +13,9 @@ from made_up_instances import VOCABULARY
 from corpusforge import schemas, seeds, shards
 from corpusforge.instances.build import Builder, BuildSettings
 from corpusforge.instances.masking import UNITS, Masker, MaskSettings, Specials
-from corpusforge.trainer.batches import draw_masks, gather
-from corpusforge.trainer.corpus import BYTES_AN_INSTANCE, BYTES_OF_WORD_STARTS, Corpus, flat_positions, open_corpus
-from corpusforge.trainer.order import cut_pieces
+from corpusforge.loader.corpus import BYTES_AN_INSTANCE, BYTES_OF_WORD_STARTS, Corpus, flat_positions, open_corpus
+from corpusforge.loader.order import cut_pieces
+from corpusforge.loader.rows import draw_masks, gather
 
 SPECIALS = Specials(VOCABULARY, 0, 1, 2, 3, 4, (5, 6))
 

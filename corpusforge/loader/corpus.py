@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from corpusforge import errors, seeds, shards
+from corpusforge.instances.ragged import offsets_of, ranges
 from corpusforge.shards import Manifest
 
 Ints = npt.NDArray[np.int64]
@@ -44,19 +45,24 @@ class Ragged:
 
     def take(self, rows: Ints | Small, within: Ints, owner: Ints) -> npt.NDArray[Any]:
         """Values at positions ``within`` of the rows ``rows[owner]``; ``within`` and ``owner`` are equally long."""
-        return self.read(self.file[rows], self.start[rows][owner] + within, owner)
+        return self.read(self.file[rows], self.start[rows][owner] + within, np.bincount(owner, minlength=len(rows)))
 
-    def read(self, source: Small, at: Ints, owner: Ints) -> npt.NDArray[Any]:
-        """What stands at the places ``at`` of the files ``source[owner]``."""
-        touched = np.unique(source)
-        if len(touched) == 1:
-            found: npt.NDArray[Any] = self.files[touched[0]][at]
-            return found
-        out = np.empty(len(at), self.files[0].dtype)
-        file_of = source[owner]
-        for number in touched:  # one pass a file: files are some 64 MB of text each
-            here = file_of == number
-            out[here] = self.files[number][at[here]]
+    def whole(self, rows: Ints | Small) -> npt.NDArray[Any]:
+        """All values of some rows, one row behind the other."""
+        counts = self.count[rows].astype(np.int64)
+        return self.read(self.file[rows], ranges(self.start[rows], counts), counts)
+
+    def read(self, source: Small, at: Ints, counts: Ints) -> npt.NDArray[Any]:
+        """What stands at the places ``at``: the first ``counts[0]`` in the file ``source[0]``, and so on."""
+        if len(source) == 0 or (source[0] == source).all():
+            return np.take(self.files[source[0] if len(source) else 0], at)
+        by_file = np.argsort(source, kind="stable")
+        into = ranges(offsets_of(counts)[:-1][by_file], counts[by_file])  # file by file, where each value goes
+        touched, firsts = np.unique(source[by_file], return_index=True)
+        bounds = offsets_of(counts[by_file])[np.append(firsts, len(source))]
+        out, at = np.empty(len(at), self.files[0].dtype), at[into]
+        for number, begin, end in zip(touched.tolist(), bounds, bounds[1:], strict=False):  # files: some 100 MB each
+            out[into[begin:end]] = np.take(self.files[number], at[begin:end])
         return out
 
 
@@ -68,9 +74,16 @@ class Bits:
 
     def take(self, rows: Ints | Small, within: Ints, owner: Ints) -> npt.NDArray[np.bool_]:
         """As `Ragged.take`."""
-        bit = self.packed.start[rows][owner] + within
-        found = self.packed.read(self.packed.file[rows], bit >> 3, owner)
-        return (found >> (bit & 7).astype(np.uint8) & 1).astype(bool)
+        return self._read(rows, self.packed.start[rows][owner] + within, np.bincount(owner, minlength=len(rows)))
+
+    def whole(self, rows: Ints | Small) -> npt.NDArray[np.bool_]:
+        """As `Ragged.whole`."""
+        counts = self.packed.count[rows].astype(np.int64)
+        return self._read(rows, ranges(self.packed.start[rows], counts), counts)
+
+    def _read(self, rows: Ints | Small, bits: Ints, counts: Ints) -> npt.NDArray[np.bool_]:
+        found = self.packed.read(self.packed.file[rows], bits >> 3, counts)
+        return (found >> (bits & 7).astype(np.uint8) & 1).astype(bool)
 
 
 @dataclass(frozen=True)

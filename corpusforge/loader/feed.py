@@ -1,0 +1,63 @@
+"""The feed: makes what comes next in threads while the model computes.
+
+Comes in: a function of a number (a step, a position). Goes out: its results in order. Decision: threads and no worker
+processes. The shards hold token ids already, so a batch costs NumPy, which lets other threads run, a few milliseconds;
+and because everything is a function of its number there is no state to lose, and no way for threads to change it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+AHEAD = 2
+"""Results prepared in advance by one thread."""
+
+
+class Feed(Generic[T]):
+    """``make(start), make(start + step), ...`` below ``stop`` (None: without end), in order. A context manager."""
+
+    def __init__(
+        self,
+        make: Callable[[int], T],
+        start: int,
+        stop: int | None,
+        *,
+        step: int = 1,
+        threads: int = 1,
+        ahead: int = AHEAD,
+    ) -> None:
+        self.waited = 0.0  # seconds the consumer stood still, all told
+        self._make, self._number, self._stop, self._step = make, start, stop, step
+        self._threads, self._ahead = threads, max(ahead, threads)
+        self._waiting: deque[Future[T]] = deque()
+
+    def next(self) -> T:
+        """The next result; raises what making it raised, and StopIteration behind the last."""
+        self._submit()
+        if not self._waiting:
+            raise StopIteration
+        began = time.perf_counter()
+        try:
+            return self._waiting.popleft().result()
+        finally:
+            self.waited += time.perf_counter() - began
+            self._submit()
+
+    def _submit(self) -> None:
+        while len(self._waiting) < self._ahead and (self._stop is None or self._number < self._stop):
+            self._waiting.append(self._pool.submit(self._make, self._number))
+            self._number += self._step
+
+    def __enter__(self) -> Feed[T]:
+        self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="feed")
+        self._submit()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)

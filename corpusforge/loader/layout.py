@@ -1,0 +1,146 @@
+"""Layout: rows of instances as the rectangles a model reads.
+
+Comes in: `Rows`, flat, masked. Goes out: `Batch`, arrays ``[B, T]`` with padding behind each row. A row holds one
+instance, or several one behind the other (packed). Decision: a batch keeps where its instances begin and how long they
+are; segment ids, positions that restart, boundaries and dense labels follow from that when they are asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from corpusforge.instances.ragged import offsets_of
+from corpusforge.loader.corpus import Ints
+from corpusforge.loader.rows import Rows
+
+ROUND_TO = 8
+"""Rows are padded to a multiple of this, which tensor cores want (NVIDIA, mixed precision training guide)."""
+
+
+def padded_length(longest: int, multiple: int = ROUND_TO) -> int:
+    """Positions of a batch whose longest row has ``longest`` tokens.
+
+    >>> padded_length(1021)
+    1024
+    """
+    return -(-longest // multiple) * multiple
+
+
+@dataclass(frozen=True)
+class Batch:
+    """B rows of T positions, N instances, M masked positions; N = B unless rows are packed.
+
+    Places (``begins``, ``masked``) are counted through the flattened batch: row b, position t is ``b * T + t``.
+    """
+
+    input_ids: npt.NDArray[Any]  # [B, T], as the model sees them
+    begins: Ints  # [N] place of each instance's first token, ascending
+    lengths: Ints  # [N] tokens of each instance
+    first_lengths: Ints  # [N] of these, of segment A with [CLS] and its [SEP]
+    masked: Ints  # [M] places whose token is to be predicted, ascending
+    labels: npt.NDArray[Any]  # [M] the tokens that stood there
+    pair_labels: npt.NDArray[np.int8] | None  # [N]; None: not a pair format
+
+    @property
+    def tokens(self) -> int:
+        """Tokens without padding."""
+        return int(self.lengths.sum())
+
+    @property
+    def size(self) -> int:
+        """Tokens with padding."""
+        return self.input_ids.size
+
+    def is_real(self) -> npt.NDArray[np.bool_]:
+        """False on padding, ``[B, T]``."""
+        return self._spread([self.lengths], [True], False, np.bool_)
+
+    def segment_ids(self) -> npt.NDArray[np.int64]:
+        """1 on segment B, else 0, ``[B, T]``."""
+        return self._spread([self.first_lengths, self.lengths - self.first_lengths], [0, 1], 0, np.int64)
+
+    def positions(self) -> npt.NDArray[np.int64]:
+        """Positions that begin with 0 in every instance; 0 on padding, ``[B, T]``."""
+        places = np.arange(self.size).reshape(self.input_ids.shape)
+        begins = self._spread([self.lengths], [self.begins], -1, np.int64)
+        return np.where(begins < 0, 0, places - begins)
+
+    def instance_numbers(self) -> npt.NDArray[np.int32]:
+        """Which instance of the batch each position is of, from 1; 0 on padding, ``[B, T]``."""
+        return self._spread([self.lengths], [np.arange(1, len(self.lengths) + 1)], 0, np.int32)
+
+    def cu_seqlens(self) -> npt.NDArray[np.int32]:
+        """Boundaries in the flattened batch, as kernels of variable-length attention read them: from 0 to ``size``.
+
+        Between two boundaries lies an instance, or what pads a row: attention there disturbs nobody.
+        """
+        ends = self.begins + self.lengths
+        edges = np.concatenate((self.begins, ends, [0, self.size], np.arange(0, self.size, self.input_ids.shape[1])))
+        return np.unique(edges).astype(np.int32)
+
+    def dense_labels(self, ignore: int = -100) -> npt.NDArray[np.int64]:
+        """The label at each masked position and ``ignore`` elsewhere, ``[B, T]``."""
+        found = np.full(self.size, ignore, np.int64)
+        found[self.masked] = self.labels
+        return found.reshape(self.input_ids.shape)
+
+    def _spread(self, sizes: list[Ints], values: list[Any], rest: Any, kind: Any) -> npt.NDArray[Any]:
+        """For each place a value: parts of every instance have ``sizes`` and ``values``, padding has ``rest``."""
+        gaps = np.diff(self.begins, append=self.size) - self.lengths
+        count = len(self.lengths)
+        table = np.empty((count, len(sizes) + 1), kind)
+        runs = np.empty(table.shape, np.int64)
+        for column, (size, value) in enumerate(zip([*sizes, gaps], [*values, rest], strict=True)):
+            runs[:, column], table[:, column] = size, value
+        return np.repeat(table.ravel(), runs.ravel()).reshape(self.input_ids.shape)
+
+
+def lay_out(rows: Rows, members: Ints | None, width: int, padding_id: int, kind: type[Any] = np.int64) -> Batch:
+    """Rows as a batch of ``width`` positions. ``members``: how many of them each row of it holds; None: one."""
+    if members is None:
+        members = np.ones(len(rows.lengths), np.int64)
+    offsets = rows.offsets
+    ends = offsets[offsets_of(members)]
+    used, count = np.diff(ends), len(members)
+    if int(used.min()) == width:
+        input_ids = rows.ids.reshape(count, width).astype(kind)
+    else:
+        input_ids = np.full((count, width), padding_id, kind)
+        input_ids[np.arange(width, dtype=np.int32) < used.astype(np.int32)[:, None]] = rows.ids
+    shifts = np.arange(count) * width - ends[:-1]
+    return Batch(
+        input_ids=input_ids,
+        begins=offsets[:-1] + np.repeat(shifts, members),
+        lengths=rows.lengths,
+        first_lengths=rows.first_lengths,
+        masked=rows.masked + np.repeat(shifts, np.diff(np.searchsorted(rows.masked, ends))),
+        labels=rows.labels.astype(kind),
+        pair_labels=rows.pair_labels,
+    )
+
+
+def cut_micro_batches(lengths: Ints, budget: int) -> list[Ints]:
+    """Row numbers of each micro-batch: longest rows first, at most ``budget`` tokens with padding.
+
+    A micro-batch also ends where that saves padding worth an eighth of the budget; more, smaller ones cost a GPU more
+    than the padding does.
+
+    >>> [rows.tolist() for rows in cut_micro_batches(np.array([8, 16, 8, 16]), 32)]
+    [[1, 3], [0, 2]]
+    """
+    order = np.argsort(-lengths, kind="stable")
+    sizes = -(-lengths[order] // ROUND_TO) * ROUND_TO
+    groups, at = [], 0
+    while at < len(order):  # a handful of micro-batches a step
+        end = min(len(order), at + max(1, budget // int(sizes[at])))
+        saved = (sizes[at] - sizes[at:end]) * (end - np.arange(at, end))
+        best = int(saved.argmax())
+        if saved[best] * 8 >= budget:
+            end = at + best
+        groups.append(order[at:end])
+        at = end
+    return groups

@@ -1,0 +1,59 @@
+"""Packed rows: every instance once, none cut, rows as full as best fit makes them."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import packing as oracle
+
+from corpusforge.loader.packing import Packs, best_fit, pack
+
+
+def held(packs: Packs, lengths: np.ndarray) -> list[list[int]]:
+    bounds = packs.offsets.tolist()
+    return [lengths[packs.ranks[a:b]].tolist() for a, b in itertools.pairwise(bounds)]
+
+
+def descending(lengths: list[int]) -> np.ndarray:
+    return np.sort(np.array(lengths, np.int32))[::-1]
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=60), st.integers(40, 120))
+def test_best_fit_is_best_fit(lengths: list[int], room: int) -> None:
+    found = descending(lengths)
+    packs = best_fit(found, room)
+    assert sorted(packs.ranks.tolist()) == list(range(len(lengths)))
+    expected = oracle.best_fit(lengths, room)
+    assert sorted(map(sum, held(packs, found))) == sorted(map(sum, expected))  # ties: rows equally full
+
+
+@given(st.lists(st.integers(1, 64), min_size=1, max_size=400), st.integers(64, 2000))
+def test_every_instance_is_in_one_row_and_no_row_is_too_full(lengths: list[int], room: int) -> None:
+    found = descending(lengths)
+    packs = pack(found, room)
+    assert sorted(packs.ranks.tolist()) == list(range(len(lengths)))
+    rows = held(packs, found)
+    assert all(0 < sum(row) <= room for row in rows)
+    # Two neighbours that fit into one row would be one: best fit leaves at most one row half empty.
+    assert len(rows) <= max(1, -(-2 * sum(lengths) // room))
+
+
+@pytest.mark.parametrize("room", [2048, 16_384])
+def test_long_rows_are_full_and_alike(room: int) -> None:
+    rng = np.random.default_rng(0)
+    lengths = descending(np.minimum(np.maximum(rng.lognormal(5, 1, 30_000).astype(int), 5), 512).tolist())
+    rows = held(pack(lengths, room), lengths)
+    assert lengths.sum() / (len(rows) * room) > 0.98
+    if room == 16_384:  # no row holds long instances only, or short ones only
+        means = [np.mean(row) for row in rows]
+        assert max(means) < 1.3 * min(means)
+
+
+def test_packing_costs_no_step_an_instance() -> None:
+    lengths = descending(np.random.default_rng(0).integers(3, 129, 1_000_000).tolist())
+    rows = pack(lengths, 128)
+    assert lengths.sum() / (len(rows) * 128) > 0.98
