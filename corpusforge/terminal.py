@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.progress import (
     BarColumn,
     Progress,
@@ -94,7 +94,8 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, 
     """A table whose columns after the first hold numbers, flush right, or ``words``."""
     made = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
     for number, column in enumerate(columns):
-        made.add_column(column, justify="left" if number == 0 or words else "right")
+        justify: JustifyMethod = "left" if number == 0 or words else "right"
+        made.add_column(column, justify=justify, overflow="fold")  # a name that is cut is no name
     for row in rows:
         made.add_row(*(Text(cell) for cell in row))
     return made

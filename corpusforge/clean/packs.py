@@ -58,7 +58,7 @@ def load_pack(name_or_path: str) -> Pack:
 
     Raises `errors.InputMissing` where there is none, `errors.RecipeInvalid` for a key or value that is not right.
     """
-    path = _find(name_or_path)
+    path = find_pack(name_or_path)
     raw = read_toml(path)
     kind = raw.get("kind", "c4")
     if not isinstance(kind, str) or kind not in KINDS:
@@ -106,7 +106,8 @@ def diff_packs(a: Pack, b: Pack) -> list[tuple[str, Any, Any]]:
     return rows + [(key, left.get(key), right.get(key)) for key in names if left.get(key) != right.get(key)]
 
 
-def _find(name_or_path: str) -> Path:
+def find_pack(name_or_path: str) -> Path:
+    """Where a pack lies. Raises `errors.InputMissing` with the names that exist."""
     path = Path(name_or_path)
     if path.suffix == ".toml" and os.path.isfile(name_or_path):  # noqa: PTH113 (false also for names that cannot be)
         return path

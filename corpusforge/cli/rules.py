@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from corpusforge.cli.options import Ordered
@@ -22,11 +24,21 @@ def rules_list() -> None:
 
 @rules_group.command("show")
 @click.argument("pack")
-def rules_show(pack: str) -> None:
-    """Every value of a pack with its source."""
+@click.option("--toml", is_flag=True, help="The pack's file as it stands, as always where the output is no terminal.")
+def rules_show(pack: str, toml: bool) -> None:
+    """Every value of a pack with its source.
+
+    \b
+    A pack of your own, from a bundled one:
+        corpusforge rules show c4-tfds-3.1 > my.toml
+        corpusforge clean crawl/ --output clean --rules my.toml
+    """
     from corpusforge.stages import packs
 
-    packs.show_pack(pack)
+    if toml or not sys.stdout.isatty():
+        click.echo(packs.text_of(pack), nl=False)
+    else:
+        packs.show_pack(pack)
 
 
 @rules_group.command("diff")

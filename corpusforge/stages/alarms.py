@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 MEGABYTE = 1 << 20
 WORTH = 4 * MEGABYTE
-"""Input a worker below which a second one brings nothing (own measurement: starting two takes 2.4 s, in which one cleans
-3.7 MB of JSONL three times over)."""
+"""Input a worker below which a second one brings nothing (own measurement: starting two takes 2.4 s, in which one
+cleans 3.7 MB of JSONL three times over)."""
 
 ALARM_HIGH = 0.9
 """More dropped than this, of the documents or of the text, is worth a warning (spec of the cleaning peers: 90 %)."""

@@ -26,6 +26,14 @@ def show_pack(name: str) -> None:
     terminal.show(terminal.table(title, ["rule", "value", "source"], rows, words=True))
 
 
+def text_of(name: str) -> str:
+    """The TOML of a pack as it stands, comments and all: a file of it is the same pack. Raises where it is none."""
+    from corpusforge.clean.packs import find_pack, load_pack
+
+    load_pack(name)
+    return find_pack(name).read_text("utf-8")
+
+
 def show_diff(a: str, b: str) -> None:
     """Where two packs differ; packs of two kinds have few rules in common or none."""
     from corpusforge.clean.packs import diff_packs, kind_of, load_pack

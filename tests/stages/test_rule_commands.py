@@ -6,9 +6,11 @@ import itertools
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from corpusforge import errors
+from corpusforge import errors, terminal
 from corpusforge.clean.packs import diff_packs, kind_of, list_packs, load_pack
+from corpusforge.cli import cli
 from corpusforge.stages import packs
 
 PAIRS = list(itertools.combinations(list_packs(), 2))
@@ -29,6 +31,30 @@ def test_a_pack_is_shown_with_its_sources(name: str, capsys: pytest.CaptureFixtu
     shown = "".join(capsys.readouterr().out.split())
     assert kind_of(load_pack(name)) in shown
     assert "source" in shown
+
+
+@pytest.mark.parametrize("more", [[], ["--toml"]])
+@pytest.mark.parametrize("name", list_packs())
+def test_what_is_shown_to_a_file_is_the_pack(name: str, more: list[str], tmp_path: Path) -> None:
+    shown = CliRunner().invoke(cli, ["rules", "show", name, *more])
+    assert shown.exit_code == 0, shown.output
+    mine = tmp_path / "my.toml"
+    mine.write_text(shown.output, "utf-8")
+    ours, theirs = load_pack(str(mine)), load_pack(name)
+    assert (ours.values(), ours.sources, kind_of(ours)) == (theirs.values(), theirs.sources, kind_of(theirs))
+
+
+def test_names_are_folded_and_never_cut(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    names = ["line:no-terminal-punctuation", "page:duplicate-paragraph-characters"]
+    rows = [[name, "what the rule saw in it " * 3, "a text that goes on and on " * 9] for name in names]
+    terminal.show(terminal.table("Examples", ["reason", "what the rule saw", "text"], rows, words=True))
+    packs.show_diff("c4-tfds-3.1", "c4-datatrove")
+    shown = capsys.readouterr().out
+    assert "…" not in shown
+    firsts = "".join(line.strip("│").split("│")[0].strip() for line in shown.splitlines() if line.startswith("│"))
+    assert all(name in firsts for name in names)
+    assert all(row[0] in firsts for row in diff_packs(load_pack("c4-tfds-3.1"), load_pack("c4-datatrove")))
 
 
 @pytest.mark.parametrize(("a", "b"), PAIRS)
