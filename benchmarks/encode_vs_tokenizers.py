@@ -90,6 +90,7 @@ def count_by_library(vocab: Vocab, texts: list[str]) -> Counter[str]:
         for document in texts:
             found.update(word for word, _ in cut.pre_tokenize_str(document))
         return found
+    assert isinstance(vocab.cutting, Normalization)
     normalizer, cut = vocab.cutting.normalizer(), pre_tokenizers.BertPreTokenizer()
     for document in texts:
         found.update(word for word, _ in cut.pre_tokenize_str(normalizer.normalize_str(document)))

@@ -16,6 +16,7 @@ segmenter) may then take the start from a word of the splitter that goes on from
 from __future__ import annotations
 
 import functools
+import itertools
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -197,10 +198,12 @@ class Encoder:
             self._forget()
         # Python lists with a reason: one dictionary look-up for each distinct word, far fewer than the text has.
         texts = words.to_pylist()
-        unseen = [word for word in texts if word not in self._cache]
-        if unseen:
-            self._learn(unseen)
-        return np.fromiter(map(self._cache.__getitem__, texts), np.int64, len(texts))
+        known = np.fromiter(map(self._cache.get, texts, itertools.repeat(-1)), np.int64, len(texts))
+        unseen = np.flatnonzero(known < 0)
+        if len(unseen):
+            known[unseen] = len(self._cache) + np.arange(len(unseen))  # where `_learn` puts them
+            self._learn([texts[at] for at in unseen.tolist()])
+        return known
 
     def _learn(self, words: list[str]) -> None:
         if self._library is None:
