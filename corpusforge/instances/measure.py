@@ -117,23 +117,30 @@ def judge(
         "unknown_share": _ratio(statistics.get("unknown_tokens", 0), statistics.get("source_tokens", 0)),
         "instances_per_document": _ratio(instances, statistics.get("documents", 0)),
     }
-    if masked := statistics.get("masked", 0):
-        same = mask.random_share / words if words else mask.random_share
-        kept = 1 - mask.mask_share - mask.random_share + same
-        shares = {"mask": mask.mask_share, "random": mask.random_share - same, "kept": kept}
-        for kind, share in shares.items():
-            together = _TOKENS_A_DRAW if mask.unit == "span" else 1
-            _within(where, f"masked as {kind}", statistics[f"masked_as_{kind}"], masked, share, together)
-            ratios[f"masked_as_{kind}"] = statistics[f"masked_as_{kind}"] / masked
-        ratios["masked"] = masked / tokens
-        if "instances_unmasked" in statistics:
-            ratios["instances_unmasked"] = statistics["instances_unmasked"] / instances
+    if statistics.get("masked", 0):
+        ratios |= _judge_masks(statistics, where, mask, words)
     kinds = {key: statistics.get(key, 0) for key in ("pairs_next", "pairs_random", "pairs_swapped")}
     if pairs := sum(kinds.values()):
         ratios |= {key: count / pairs for key, count in kinds.items() if count}
         ratios["pairs_forced"] = statistics["pairs_forced"] / pairs
         if balanced:
             _within(where, "labels drawn 1", statistics["pairs_drawn_random"], statistics["pairs_drawn"], 0.5)
+    return ratios
+
+
+def _judge_masks(statistics: dict[str, Any], where: str, mask: MaskSettings, words: int) -> dict[str, float]:
+    """The shares of what masked tokens became, of masked tokens, and of instances without any."""
+    masked, ratios = statistics["masked"], {}
+    same = mask.random_share / words if words else mask.random_share
+    kept = 1 - mask.mask_share - mask.random_share + same
+    shares = {"mask": mask.mask_share, "random": mask.random_share - same, "kept": kept}
+    for kind, share in shares.items():
+        together = _TOKENS_A_DRAW if mask.unit == "span" else 1
+        _within(where, f"masked as {kind}", statistics[f"masked_as_{kind}"], masked, share, together)
+        ratios[f"masked_as_{kind}"] = statistics[f"masked_as_{kind}"] / masked
+    ratios["masked"] = masked / statistics["tokens"]
+    if "instances_unmasked" in statistics:
+        ratios["instances_unmasked"] = statistics["instances_unmasked"] / statistics["instances"]
     return ratios
 
 
