@@ -95,6 +95,7 @@ class PieceSplitter(Splitter):
         self._index = np.full(0x110000, _UNSEEN, np.int32)  # code point -> number of its replacement
         self._replacements: list[bytes] = []
         self._flat, self._lengths = np.empty(0, np.uint8), np.empty(0, np.int64)
+        self._line_ends_split = self.words_of("a\r\na \ra") == [f"{SPACE}a"] * 3
         self._read_ascii()
 
     def __reduce__(self) -> tuple[object, tuple[PieceCutting]]:
@@ -165,18 +166,22 @@ class PieceSplitter(Splitter):
         character = chr(point)
         answer = self._answer(character)
         mapped = self._steps.normalize_str(character) if self.cutting.charsmap else ""
-        if SPACE in answer or any(map(joins_cluster, mapped)):
+        if SPACE in answer or any(map(self._joins, mapped)):
             self._index[point] = _ODD
             return
         self._index[point] = len(self._replacements)
         self._replacements.append(answer.encode())
+
+    def _joins(self, character: str) -> bool:
+        # CR and LF are one cluster. Where it is white space like each of them, words do not depend on it.
+        return joins_cluster(character) and not (character == "\r" and self._line_ends_split)
 
     def _read_ascii(self) -> None:
         """Tables over single bytes: what becomes of ASCII, and which bytes are replaced by a look-up."""
         before, after = [_KEEP] * 128 + [_TAIL] * 64 + [_LEAD] * 64, list(range(256))
         for byte in range(128):
             answer = self._answer(chr(byte))
-            if len(answer) == 1 and answer.isascii() and not (self.cutting.charsmap and joins_cluster(chr(byte))):
+            if len(answer) == 1 and answer.isascii() and not (self.cutting.charsmap and self._joins(chr(byte))):
                 after[byte] = ord(answer)
             else:
                 before[byte] = _LEAD

@@ -69,6 +69,7 @@ def test_rows_for_the_library_are_counted() -> None:
     texts = ["plain é", "``quoted''", "more ▁", "a\u0308"]
     assert split(texts, ALBERT).by_library == 2
     assert split(texts, NMT).by_library == 1
+    assert split(["a\r\nb\r", "\r"], NMT).by_library == 0
 
 
 def test_a_splitter_travels_as_its_settings() -> None:
