@@ -221,14 +221,12 @@ def evaluate_command(checkpoint: str, output: str | None, data: str | None, **fl
 @click.option("--output", default=None, metavar="DIR", help="Folder of the run.  [default: runs/NAME]")
 @click.option("--until", default=None, type=click.Choice(sections.LINE), help="Stop behind this stage.")
 @click.option("--input", "inputs", multiple=True, metavar="IN", help="Read this instead of the recipe's input.")
-@common(beam=True)
+@common(beam=True, from_recipe=False)
 def run_command(name: str, output: str | None, until: str | None, inputs: tuple[str, ...], **flags: Any) -> None:
     """Carry out the whole line of a RECIPE: a bundled name, or a TOML file.
 
     Stages that are done are skipped; a run that was killed goes on where it was.
     """
-    if flags["recipe_name"]:
-        raise click.UsageError("run takes its recipe as RECIPE; --recipe is for single stages")
     flags["recipe_name"] = name
     made, execution = read_flags(flags, **{"input.paths": list(inputs)})
     from corpusforge.stages import run, summary

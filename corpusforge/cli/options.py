@@ -59,10 +59,13 @@ def with_settings(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-def common(*, beam: bool) -> Callable[[F], F]:
-    """The flags every stage has."""
+def common(*, beam: bool, from_recipe: bool = True) -> Callable[[F], F]:
+    """The flags every stage has. ``from_recipe``: whether a flag may name a recipe to take settings from."""
+    named = click.option(
+        "--recipe", "recipe_name", default=None, metavar="RECIPE", help="Take settings from this recipe."
+    )
     options = [
-        click.option("--recipe", "recipe_name", default=None, metavar="RECIPE", help="Take settings from this recipe."),
+        *([named] if from_recipe else []),
         click.option("--set", "sets", multiple=True, metavar="SECTION.FIELD=VALUE", help="Any setting of the recipe."),
         click.option("--seed", type=int, default=None, help="Seed of everything random.  [default: 0]"),
         click.option(
@@ -95,8 +98,12 @@ def _recipe(recipe_name: str | None, sets: tuple[str, ...], seed: int | None, **
     flags.update({k: v for k, v in extra.items() if v})
     if seed is not None:
         flags["seed"] = seed
-    found = recipe.override(found, flags, where="command line")
     given = dict(click.get_current_context().ensure_object(dict).get("flags", {}))
+    try:
+        found = recipe.override(found, flags, where="command line")
+    except errors.RecipeInvalid as error:  # say the flag, which was written, beside the setting, which was not
+        flag = next((f for key, f in given.items() if error.what.startswith(f"{key} ")), error.where)
+        raise errors.RecipeInvalid(flag, error.what, error.mend) from None
     pairs = {}
     for item in sets:
         key, equals, value = item.partition("=")

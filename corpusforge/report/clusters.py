@@ -28,6 +28,9 @@ def show_clusters(folder: str, names: list[str], count: int, skip: int) -> list[
     """``count`` clusters behind the first ``skip``. ``names``: of the shards in the folder."""
     batches = [batch for name in names for batch in shards.read_shard(shards.join(folder, name))]
     table = pa.Table.from_batches(batches)
+    is_survivor = pc.equal(table["document"], table["survivor"])  # like itself: no member that tells anything
+    likeness = pc.if_else(is_survivor, pa.scalar(None, table["similarity"].type), table["similarity"])
+    table = table.set_column(table.schema.get_field_index("similarity"), "similarity", likeness)
     kinds = [("size", "max"), ("similarity", "min"), ("similarity", "mean")]
     found = table.group_by("survivor").aggregate(kinds)
     found = found.sort_by([("size_max", "descending"), ("survivor", "ascending")])
@@ -42,8 +45,11 @@ def show_clusters(folder: str, names: list[str], count: int, skip: int) -> list[
     shown: list[RenderableType] = [Text(title, "bold")]
     for row in chosen.to_pylist():
         line = Text(visible(row["survivor"]), "green")
-        line.append(f"  {row['size_max']:,} documents, similarity to it {row['similarity_min']:.2f} and up", "")
-        shown.append(line.append(f", {row['similarity_mean']:.2f} on average", ""))
+        line.append(f"  {row['size_max']:,} documents", "")
+        if row["similarity_mean"] is not None:  # None: of the cluster its survivor alone is here
+            least, mean = row["similarity_min"], row["similarity_mean"]
+            line.append(f", similarity to it {least:.2f} and up, {mean:.2f} on average", "")
+        shown.append(line)
         members = [m for m in near if m["survivor"] == row["survivor"] != m["document"]]
         shown += [Text(f"    {m['similarity']:.2f}  {visible(m['document'])}") for m in members[:MEMBERS]]
     return [*shown, Text("inspect STAGE --document ID shows one of them", "dim")]

@@ -6,6 +6,8 @@ there (names of files, names of columns), never from where it lies.
 
 from __future__ import annotations
 
+import re
+
 import pyarrow as pa
 from rich.console import RenderableType
 from rich.table import Table
@@ -91,10 +93,12 @@ def _recipe(path: str) -> list[RenderableType]:
     """Every setting of a recipe: its value, whether that is the default, and what it means."""
     if not (path.endswith(".toml") or "/" not in path):
         raise errors.InputMissing(path, "no such file or folder", "check the path")
+    if not path.endswith(".toml"):
+        _check_name(path)
     made, settings = recipe.load(path), sections.settings()
     table = Table(title=f"Recipe {made.name}", title_justify="left", title_style="bold")
     for column in ("setting", "value", "meaning"):
-        table.add_column(column)
+        table.add_column(column, overflow="fold")
     for key, spec in settings.items():
         value = _value(made, key)
         style = "dim" if value == spec.default else "bold green"
@@ -103,6 +107,15 @@ def _recipe(path: str) -> list[RenderableType]:
         table.add_row(Text(key), Text(f"{shown}{unit}", style), Text(spec.help, "dim"))
     where = Text(f"{recipe.find(path)}; values that are not the default are bold", "dim")
     return [table, where]
+
+
+def _check_name(name: str) -> None:
+    """Raise `errors.InputMissing` where there is no recipe of this name either; recipes are told only to a name."""
+    try:
+        recipe.find(name)
+    except errors.InputMissing as error:
+        mend = f"check the path; for a recipe: {error.mend}" if re.fullmatch("[a-z0-9-]+", name) else "check the path"
+        raise errors.InputMissing(name, "no such file or folder", mend) from None
 
 
 def _value(made: sections.Recipe, key: str) -> object:

@@ -56,7 +56,7 @@ def columns(title: str, header: Sequence[str], rows: Sequence[Sequence[object]])
     """A table of values as they are; columns after the first are flush right."""
     made = Table(title=Text(title, "bold"), title_justify="left", header_style="bold")
     for at, name in enumerate(header):
-        made.add_column(name, justify="left" if at == 0 else "right")
+        made.add_column(name, justify="left" if at == 0 else "right", overflow="fold")
     for row in rows:
         made.add_row(*(value if isinstance(value, Text) else Text(visible(str(value))) for value in row))
     return made

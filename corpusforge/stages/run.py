@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 
-from corpusforge import shards
+from corpusforge import errors, shards
 from corpusforge.report.gather import FOLDERS
 from corpusforge.sections import LINE, Recipe
 from corpusforge.stages import corpus, instances, model
@@ -17,6 +17,9 @@ def run(
 ) -> tuple[list[tuple[str, Outcome]], str | None]:
     """Carry out a recipe's stages; returns their outcomes in order and the path of the report, if one was asked for."""
     wanted = [name for name in LINE if name in made.stages]
+    if until and until not in wanted:
+        what = f"the recipe {made.name} has no stage {until}"
+        raise errors.RecipeInvalid("--until", what, f"its stages: {', '.join(wanted)}")
     if until:
         wanted = [name for name in wanted if LINE.index(name) <= LINE.index(until)]
     _check(made, wanted)

@@ -22,6 +22,9 @@ MAIN_BYTES = 210 << 20
 ALONE_BYTES = 190 << 20
 WORKER_BYTES = 390 << 20
 
+SMALLEST = MAIN_BYTES + ALONE_BYTES
+"""What one process takes before it reads anything, and so the least that the setting may be."""
+
 BYTES_OF_SPAN = 128
 """Text to a span, for the estimate (41.4 MB of Wikipedia hold 321,277 spans)."""
 
@@ -68,10 +71,10 @@ def plan(budget: int, workers: int, text_bytes: int, largest_document: int = 0) 
     >>> plan(2 << 30, 16, 10**9).workers, plan(2 << 30, 16, 10**9, 40 << 20).workers
     (4, 2)
     """
-    smallest = MAIN_BYTES + ALONE_BYTES
-    if budget < smallest:
-        what = f"{budget >> 20} MB is too small: one process takes {smallest >> 20} MB before it reads anything"
-        raise errors.RecipeInvalid("dedupe.memory_megabytes", what, f"set it to {smallest >> 20} or more")
+    if budget < SMALLEST:
+        what = f"{budget >> 20} MB is too small: one process takes {SMALLEST >> 20} MB before it reads anything"
+        where = "--memory-budget (dedupe.memory_megabytes)"
+        raise errors.RecipeInvalid(where, what, f"set it to {SMALLEST >> 20} or more")
     large = LARGE_FACTOR * max(0, largest_document - SLICE_BYTES)
     fit = (budget - MAIN_BYTES - large) // WORKER_BYTES
     workers = max(1, min(workers, fit))

@@ -33,7 +33,7 @@ def test_the_largest_come_first(tmp_path: Path) -> None:
     path = write(tmp_path, [one, [("a", "a1", 2, 0.9), ("b", "b3", 5, 0.95), ("b", "b4", 5, 0.75)]])
     lines = shown(path).splitlines()
     assert lines[0].startswith("2 clusters of 7 documents; 1 to 2")
-    assert lines[1].startswith("b  5 documents, similarity to it 0.75 and up, 0.89 on average")
+    assert lines[1].startswith("b  5 documents, similarity to it 0.75 and up, 0.86 on average")
     assert [line.split()[-1] for line in lines[2:5]] == ["b4", "b2", "b1"]
     assert lines[5].startswith("a  2 documents")
     assert "b  5" not in shown(path, rows=1, skip=1)

@@ -1,0 +1,52 @@
+"""What the command line says to wrong words: one line that names what was typed and what mends it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from corpusforge import errors, sections
+from corpusforge.cli import cli
+from corpusforge.work import memory
+
+
+def error_of(*words: str) -> str:
+    done = CliRunner().invoke(cli, list(words))
+    assert isinstance(done.exception, errors.CorpusForgeError), done.output
+    return str(done.exception)
+
+
+def test_a_path_that_does_not_exist_is_no_recipe(tmp_path: Path) -> None:
+    nothing = "no such file or folder; check the path"
+    assert error_of("inspect", "NO_SUCH") == f"NO_SUCH: {nothing}"
+    assert error_of("inspect", str(tmp_path / "none")).endswith(nothing)
+    assert error_of("inspect", "bert-bas") == f"bert-bas: {nothing}; for a recipe: did you mean 'bert-base'?"
+    assert "bundled recipes: " in error_of("inspect", "xyzzy")
+
+
+def test_a_stage_that_the_recipe_does_not_have(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('stages = ["clean", "dedupe"]\n')
+    said = error_of("run", str(tmp_path / "mine.toml"), "--output", str(tmp_path / "out"), "--until", "pretrain")
+    assert said == "--until: the recipe mine has no stage pretrain; its stages: clean, dedupe"
+    assert not (tmp_path / "out").exists()
+
+
+def test_run_offers_no_flag_that_it_refuses() -> None:
+    assert "--recipe" not in CliRunner().invoke(cli, ["run", "--help"]).output
+    assert "--recipe" in CliRunner().invoke(cli, ["clean", "--help"]).output
+
+
+@pytest.mark.parametrize("megabytes", ["64", "256", "399"])
+def test_a_budget_too_small_names_its_flag_and_one_minimum(megabytes: str, tmp_path: Path) -> None:
+    said = error_of("dedupe", str(tmp_path), "--output", str(tmp_path / "out"), "--memory-budget", megabytes)
+    assert said == f"--memory-budget: dedupe.memory_megabytes = {megabytes}; it must be at least 400"
+
+
+def test_the_minimum_of_the_setting_is_that_of_the_plan() -> None:
+    least = memory.SMALLEST >> 20
+    check = next(f for f in sections.Dedupe.__dataclass_fields__.values() if f.name == "memory_megabytes").metadata
+    assert check["check"](least) is None and check["check"](least - 1)
+    with pytest.raises(errors.RecipeInvalid, match=r"--memory-budget \(dedupe\.memory_megabytes\): 399 MB"):
+        memory.plan(399 << 20, 1, 0)
