@@ -9,7 +9,8 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from corpusforge.errors import RecipeInvalid
-from corpusforge.tokens import learn_bpe
+from corpusforge.sections.examples import Vocab
+from corpusforge.tokens import families, learn_bpe
 from corpusforge.tokens.counts import COUNTS, count_words
 from corpusforge.tokens.gpt2_split import GPT2
 from corpusforge.tokens.learn_bpe import learn
@@ -87,3 +88,10 @@ def test_scaled_counts_learn_the_same_for_any_order() -> None:
 def test_pair_counts_stay_within_31_bits() -> None:
     assert 5 <= learn_bpe._bound(table({"ab": 5}), 1000) <= 1000
     assert learn_bpe._bound(table({"a" * 1000: 2**40, "b": 1}), 2**40) <= 2**30 / 1000 + 1
+
+
+def test_the_section_of_a_recipe_says_which_family() -> None:
+    section = Vocab(model="bpe", size=320, unused=3)
+    assert families.cutting_of(section) == GPT2
+    counts = count_words(pa.array(["the lowest newer "] * 9), families.cutting_of(section))
+    assert families.learn(section, counts).vocab == learn(counts, 320, unused=3).vocab

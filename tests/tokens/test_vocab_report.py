@@ -3,7 +3,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from corpusforge.tokens.report import describe
+from corpusforge.tokens import byte_bpe
+from corpusforge.tokens.report import describe, longest_tokens
 from corpusforge.tokens.wordpiece import arrange
 from corpusforge.tokens.words import Normalization
 
@@ -24,3 +25,11 @@ def test_figures_on_a_sample() -> None:
 def test_an_empty_sample() -> None:
     found = describe(arrange(["a"], 64, 0, Normalization()), pa.array([], pa.string()))
     assert (found["fertility"], found["unknown_rate"], found["character_coverage"]) == (0, 0, 1)
+
+
+def test_tokens_of_bytes_are_shown_as_text() -> None:
+    merges = [("Ġ", "t"), ("æ", "Ŀ"), ("æĿ", "±")]
+    found = describe(byte_bpe.arrange(merges, 320), pa.array([" t東 ♞"]))
+    assert (found["unknown_rate"], found["character_coverage"], found["unknown_characters"]) == (0, 1, [])
+    assert "\u2581t" in found["longest_tokens"]
+    assert longest_tokens(byte_bpe.arrange(merges, 320), ["æĿ±", "Ġt"]) == ["\u2581t", "東"]
