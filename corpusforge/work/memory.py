@@ -35,7 +35,7 @@ SLICE_BYTES = 4 << 20
 """Text that a worker's memory above is for (`work.slices.SLICE_BYTES`): only one document alone may be larger."""
 LARGE_FACTOR = 24
 """Memory to a byte of a larger document, at most (own measurement: near-spans, 20 MB of sentences of nine bytes, on
-which it takes 460 MiB; of usual text it takes a third of that)."""
+which it takes 460 MiB)."""
 
 
 class Plan(NamedTuple):
