@@ -91,7 +91,8 @@ class C4Step:
     def _explain(self, judged: Judged, pages: Pages, page: int, number: int, details: dict[int, str]) -> None:
         """What the rule saw in a page dropped for its lines. Called for these only, one by one."""
         if pages.codes[page] == page_rules.FEW_SENTENCES:
-            details[number] = _plural(int(pages.counts[page]), "line")
+            read = _plural(int(pages.counts[page]), "line")
+            details[number] = f"fewer than {self.rules.min_sentences} sentences in {read}"
         elif pages.codes[page] == page_rules.BADWORD and self._words:
             line = judged.texts_of(pages.deciding[page : page + 1])[0].as_py().lower()
             flanked = (e for e in self._words.entries if re.search(f"[^a-z]{re.escape(e)}[^a-z]", line))

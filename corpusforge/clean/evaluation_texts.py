@@ -58,12 +58,13 @@ def evaluation_texts(paths: Iterable[str]) -> Iterator[tuple[str, pa.StringArray
             line = " ".join(str(error).split())
             raise errors.InputMissing(given, f"cannot be looked into ({line})", "check the path") from None
         for name, path in named:
+            typed = given.rstrip("/") + "/".join(["", *name.split("/")[1:]])  # what was typed, and the way below it
             with system.open(path, "rb") as stream:
-                for batch_name, batch in _guarded(name, stream):
+                for batch_name, batch in _guarded(name, typed, stream):
                     total += batch.nbytes
                     if total > MOST_TEXT:
                         what = f"with it evaluation files hold more than {MOST_TEXT} bytes of text"
-                        raise errors.InputUnreadable(batch_name, what, _MEND_SIZE)
+                        raise errors.InputUnreadable(typed, what, _MEND_SIZE)
                     yield batch_name, batch
 
 
@@ -79,14 +80,14 @@ def _files(system: Any, root: str, given: str) -> list[tuple[str, str]]:
     return [(root.rpartition("/")[2], root)]
 
 
-def _guarded(name: str, stream: BinaryIO) -> Iterator[tuple[str, pa.StringArray]]:
+def _guarded(name: str, typed: str, stream: BinaryIO) -> Iterator[tuple[str, pa.StringArray]]:
     try:
         if name.endswith(_ARCHIVES):
             yield from _members(name, stream)
         else:
             yield from ((name, batch) for batch in _batches(_texts(name, stream)))
     except _TooLarge as error:
-        raise errors.InputUnreadable(name, str(error), _MEND_SIZE) from None
+        raise errors.InputUnreadable(typed, str(error), _MEND_SIZE) from None
     except (
         OSError,
         EOFError,
@@ -98,7 +99,7 @@ def _guarded(name: str, stream: BinaryIO) -> Iterator[tuple[str, pa.StringArray]
         pa.ArrowException,
     ) as error:
         line = " ".join(str(error).split())
-        raise errors.InputUnreadable(name, f"cannot be read as an evaluation file ({line})", _MEND) from None
+        raise errors.InputUnreadable(typed, f"cannot be read as an evaluation file ({line})", _MEND) from None
 
 
 def _members(name: str, stream: BinaryIO) -> Iterator[tuple[str, pa.StringArray]]:

@@ -129,7 +129,7 @@ def test_details_say_what_the_rule_saw(documents_of: Callable[..., pa.RecordBatc
     rejects = cleaner(RULES).clean(documents_of([page, "This line stands here alone."])).rejects.to_pylist()
     assert [(r["reason"], r["detail"]) for r in rejects] == [
         ("line:few-words", "2 words"),
-        ("page:few-sentences", "1 line"),
+        ("page:few-sentences", "fewer than 3 sentences in 1 line"),
     ]
 
 

@@ -209,6 +209,17 @@ def test_row_groups_that_are_too_large_are_refused(tmp_path: Path, monkeypatch: 
         list(evaluation_texts([str(tmp_path)]))
 
 
+def test_an_error_names_the_file_by_the_path_that_was_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad/bin/deep").mkdir(parents=True)
+    (tmp_path / "bad/bin/deep/garbage.jsonl").write_text("no json\n")
+    named = {"bad": "bin/deep/", "bad/bin": "deep/", "bad/bin/": "deep/", "bad/bin/deep/garbage.jsonl": ""}
+    for typed, below in named.items():
+        with pytest.raises(errors.InputUnreadable) as caught:
+            list(evaluation_texts([typed]))
+        assert caught.value.where == (f"{typed.rstrip('/')}/{below}garbage.jsonl" if below else typed)
+
+
 def test_resources_say_what_is_looked_for(tmp_path: Path, documents_of: Documents) -> None:
     path = tmp_path / "e.txt"
     path.write_text(f"{SENTENCE}\nonly seven words are in this line\n")
