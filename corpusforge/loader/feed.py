@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Generic, TypeVar
 
@@ -20,7 +20,7 @@ AHEAD = 2
 
 
 class Feed(Generic[T]):
-    """``make(start), make(start + step), ...`` below ``stop`` (None: without end), in order. A context manager."""
+    """``make(start), make(start + 1), ...`` below ``stop`` (None: without end), in order. A context manager."""
 
     def __init__(
         self,
@@ -28,20 +28,20 @@ class Feed(Generic[T]):
         start: int,
         stop: int | None,
         *,
-        step: int = 1,
         threads: int = 1,
         ahead: int = AHEAD,
     ) -> None:
         self.waited = 0.0  # seconds the consumer stood still, all told
-        self._make, self._number, self._stop, self._step = make, start, stop, step
+        self._make, self._number, self._stop = make, start, stop
         self._threads, self._ahead = threads, max(ahead, threads)
         self._waiting: deque[Future[T]] = deque()
 
+    def __iter__(self) -> Iterator[T]:
+        while self._waiting:
+            yield self.next()
+
     def next(self) -> T:
-        """The next result; raises what making it raised, and StopIteration behind the last."""
-        self._submit()
-        if not self._waiting:
-            raise StopIteration
+        """The next result, IndexError behind the last one; raises what making it raised."""
         began = time.perf_counter()
         try:
             return self._waiting.popleft().result()
@@ -52,7 +52,7 @@ class Feed(Generic[T]):
     def _submit(self) -> None:
         while len(self._waiting) < self._ahead and (self._stop is None or self._number < self._stop):
             self._waiting.append(self._pool.submit(self._make, self._number))
-            self._number += self._step
+            self._number += 1
 
     def __enter__(self) -> Feed[T]:
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="feed")

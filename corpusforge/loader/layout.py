@@ -16,6 +16,7 @@ import numpy.typing as npt
 from corpusforge.instances.ragged import offsets_of
 from corpusforge.loader.corpus import Ints
 from corpusforge.loader.rows import Rows
+from corpusforge.seeds import U64
 
 ROUND_TO = 8
 """Rows are padded to a multiple of this, which tensor cores want (NVIDIA, mixed precision training guide)."""
@@ -44,6 +45,9 @@ class Batch:
     masked: Ints  # [M] places whose token is to be predicted, ascending
     labels: npt.NDArray[Any]  # [M] the tokens that stood there
     pair_labels: npt.NDArray[np.int8] | None  # [N]; None: not a pair format
+    keys: U64  # [N] which instance each is: `seeds.instance_keys` of its document and index
+    position: int = 0  # of the batch in the endless sequence of a `Batcher`
+    epoch: int = 0
 
     @property
     def tokens(self) -> int:
@@ -120,6 +124,7 @@ def lay_out(rows: Rows, members: Ints | None, width: int, padding_id: int, kind:
         masked=rows.masked + np.repeat(shifts, np.diff(np.searchsorted(rows.masked, ends))),
         labels=rows.labels.astype(kind),
         pair_labels=rows.pair_labels,
+        keys=rows.keys,
     )
 
 

@@ -28,9 +28,8 @@ DEALT_FILLS = (0.999, 0.995, 0.99)
 DEALT_ROWS = 1.01
 """How many times the rows of best fit dealing may take: a hundredth more padding for rows that are alike."""
 
-BYTES_OF_PACKS = 12
-"""Held for each packed instance at the most: its rank 4, and the end of a row 8 (of few instances where rows are
-long). Finding rows takes 24 for a moment."""
+BYTES_OF_PACKS = 4
+"""Held for each packed instance: its rank. Finding rows takes 32 for a moment."""
 
 
 class Packs(NamedTuple):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,17 @@ class Rows:
     def offsets(self) -> Ints:
         """Where each row begins in ``ids``, and the end of the last."""
         return offsets_of(self.lengths)
+
+    def parts(self, bounds: Ints) -> list[Rows]:
+        """Runs of rows, masked already: part k is of the rows ``[bounds[k], bounds[k + 1])``. Views, no copies."""
+        tokens = self.offsets[bounds]
+        masks = np.searchsorted(self.masked, tokens)
+        found = []
+        for (a, b), (t, u), (m, n) in zip(pairwise(bounds), pairwise(tokens), pairwise(masks), strict=True):
+            pairs = None if self.pair_labels is None else self.pair_labels[a:b]
+            firsts, keys, masked = self.first_lengths[a:b], self.keys[a:b], self.masked[m:n] - t
+            found.append(Rows(self.ids[t:u], self.lengths[a:b], firsts, keys, pairs, masked, self.labels[m:n]))
+        return found
 
     def pick(self, chosen: Ints) -> Rows:
         """Some of the rows, masked already, in the order of ``chosen``."""
