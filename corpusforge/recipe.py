@@ -95,7 +95,9 @@ def load(name_or_path: str) -> Recipe:
     path = find(name_or_path)
     try:
         values = tomllib.loads(path.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError:
+        raise errors.RecipeInvalid(str(path), "not a text file", "name the TOML file of a recipe") from None
+    except tomllib.TOMLDecodeError as error:
         raise errors.RecipeInvalid(str(path), f"not valid TOML ({error})", "mend the line it names") from None
     except RecursionError:
         raise errors.RecipeInvalid(str(path), "nested too deeply", "a recipe is sections of settings") from None

@@ -67,7 +67,9 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise errors.RecipeInvalid(str(path), "larger than 1 MiB", "a rule pack is a few kilobytes of TOML")
     try:
         return tomllib.loads(content.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError:
+        raise errors.RecipeInvalid(str(path), "not a text file", "name the TOML file of a rule pack") from None
+    except tomllib.TOMLDecodeError as error:
         raise errors.RecipeInvalid(str(path), f"not valid TOML ({error})", "mend the line it names") from None
     except RecursionError:
         raise errors.RecipeInvalid(str(path), "nested too deeply", "a pack is one level of tables") from None

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from corpusforge import errors
-from corpusforge.shards.files import join, list_names, read_json, write_json
+from corpusforge.shards.files import exists, join, list_names, read_json, write_json
 from corpusforge.shards.tables import Shard
 
 MANIFEST = "manifest.json"
@@ -71,7 +71,12 @@ class Manifest:
             raw = read_json(path)
             raw["shards"] = {t: [Shard(**s) for s in rows] for t, rows in raw["shards"].items()}
             return cls(**raw)
+        except NotADirectoryError:
+            mend = "name the folder of a finished stage, or clean it first"
+            raise errors.ManifestInvalid(folder, "is a file", mend) from None
         except FileNotFoundError:
+            if not exists(folder):
+                raise errors.ManifestInvalid(folder, "no such folder", "name that of a finished stage") from None
             raise errors.ManifestInvalid(
                 path,
                 "no manifest: the stage is missing or unfinished",

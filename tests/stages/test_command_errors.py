@@ -50,3 +50,19 @@ def test_the_minimum_of_the_setting_is_that_of_the_plan() -> None:
     assert check["check"](least) is None and check["check"](least - 1)
     with pytest.raises(errors.RecipeInvalid, match=r"--memory-budget \(dedupe\.memory_megabytes\): 399 MB"):
         memory.plan(399 << 20, 1, 0)
+
+
+def test_a_binary_file_is_no_pack_and_no_recipe(tmp_path: Path) -> None:
+    path, words = str(tmp_path / "binary.toml"), ["clean", str(tmp_path), "--output", str(tmp_path / "out")]
+    (tmp_path / "binary.toml").write_bytes(bytes(range(255, -1, -1)))
+    assert error_of(*words, "--rules", path) == f"{path}: not a text file; name the TOML file of a rule pack"
+    assert error_of(*words, "--recipe", path) == f"{path}: not a text file; name the TOML file of a recipe"
+
+
+@pytest.mark.parametrize("command", ["dedupe", "train-vocab", "pretrain"])
+def test_a_file_is_no_stage_and_neither_is_nothing(command: str, tmp_path: Path) -> None:
+    path, out = str(tmp_path / "t5.jsonl"), ["--output", str(tmp_path / "out")]
+    assert error_of(command, path, *out) == f"{path}: no such folder; name that of a finished stage"
+    (tmp_path / "t5.jsonl").write_text("{}")
+    mend = "name the folder of a finished stage, or clean it first"
+    assert error_of(command, path, *out) == f"{path}: is a file; {mend}"
