@@ -52,7 +52,8 @@ def measure(pages: Pages, scratch: Path, size: int, workers: str, vocab: Path | 
         command(*where, "--format", name, "--set", "instances.donor_megabytes=16", *options, *more)
     for method in METHODS:
         deduped = ["dedupe", str(cleaned), "--output", f"{scratch}/{method}", "--method", method]
-        command(*deduped, "--sentences", "builtin", "--memory-budget", BUDGET, *more)
+        sentences = ["--sentences", "builtin"] if method == "lines" else []
+        command(*deduped, *sentences, "--memory-budget", BUDGET, *more)
     peaks = {"clean": peak(cleaned)}
     peaks |= {f"dedupe {method}": peak(scratch / method) for method in METHODS}
     peaks |= {f"build-instances {n}": peak(Path(f"{built}-{n}")) for n in ("doc-sentences", "segment-pair")}
