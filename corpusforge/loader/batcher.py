@@ -82,9 +82,13 @@ class Batcher:
 
     def batches(self, positions: Sequence[int]) -> list[Batch]:
         """The batches at some positions, made at once: faster than one by one, and the same."""
+        if min(positions, default=0) < 0:
+            raise IndexError(f"no batch at position {min(positions)}: the first is 0")
         chosen = [self._epochs.choose(position) for position in positions]
         counts = [len(some.instances) for some in chosen]
-        rows = gather_whole(self.corpus, np.concatenate([some.instances for some in chosen]))
+        needs_words = self._masker is not None and self._masker.needs_words
+        everyone = np.concatenate([some.instances for some in chosen])
+        rows = gather_whole(self.corpus, everyone, word_starts=needs_words)
         if self._masker is not None:
             rows = draw_masks(rows, self._masker, np.repeat(np.array([c.epoch for c in chosen], np.uint64), counts))
         kind: type[Any] = np.int32 if self.settings.bits == 32 else np.int64

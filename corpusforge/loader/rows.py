@@ -70,8 +70,8 @@ class Rows:
         )
 
 
-def gather_whole(corpus: Corpus, chosen: Ints | Small) -> Rows:
-    """Read whole instances, with the masks stored in the shards where there are any."""
+def gather_whole(corpus: Corpus, chosen: Ints | Small, *, word_starts: bool) -> Rows:
+    """Read whole instances, with the masks stored in the shards where there are any; ``word_starts``: those too."""
     lengths = corpus.lengths[chosen].astype(np.int64)
     masked, labels = np.zeros(0, np.int64), np.zeros(0, np.int64)
     starts = None
@@ -79,7 +79,7 @@ def gather_whole(corpus: Corpus, chosen: Ints | Small) -> Rows:
         counts = corpus.masked_positions.count[chosen]
         masked = corpus.masked_positions.whole(chosen) + np.repeat(offsets_of(lengths)[:-1], counts)
         labels = corpus.masked_labels.whole(chosen)
-    elif corpus.word_starts is not None:
+    elif corpus.word_starts is not None and word_starts:
         starts = corpus.word_starts.whole(chosen)
     return Rows(
         ids=corpus.ids.whole(chosen),

@@ -9,23 +9,28 @@ from corpusforge import errors, recipe, shards
 from corpusforge.sections import Recipe
 from corpusforge.shards import Manifest
 from corpusforge.stages import stage
-from corpusforge.stages.claim import claim, finished
+from corpusforge.stages.claim import claim, digest_of, finished
 from corpusforge.stages.corpus import engine_of
 from corpusforge.stages.stage import Execution, Outcome
 
 
 def train_vocab(made: Recipe, upstream: str, output: str, execution: Execution) -> Outcome:
     """Count words, learn a vocabulary, and write the folder that ``AutoTokenizer`` loads."""
+    from corpusforge.stages.sample import draw
+    from corpusforge.tokens.report import describe
     from corpusforge.tokens.vocab import Vocab, check_size
 
     settings = made.vocab
     check_size(settings.size, allow_any_size=settings.allow_any_size)
     adopted = Vocab.adopt(settings.adopt) if settings.adopt else None
     before, units = stage.upstream_units(upstream, "documents")
+    apart, sampled = stage.upstream_units(settings.sample, "documents") if settings.sample else (before, units)
     section = {"vocab": recipe.as_dict(settings)}
     section["vocab"]["adopt"] = adopted.digest if adopted else ""
+    section["vocab"]["sample"] = apart.content["documents"] if settings.sample else ""
     above = {"documents": before.content["documents"]}
-    how: dict[str, Any] = {"reads": [upstream, settings.adopt or upstream], "cuts": stage.cuts_of(before, "documents")}
+    reads = [path for path in (upstream, settings.adopt, settings.sample) if path]
+    how: dict[str, Any] = {"reads": reads, "cuts": stage.cuts_of(before, "documents")}
     with claim(output, "train-vocab", section, above, overwrite=execution.overwrite, **how) as digest:
         manifest = finished(output, digest)
         if manifest:
@@ -37,7 +42,8 @@ def train_vocab(made: Recipe, upstream: str, output: str, execution: Execution) 
                 vocab, counted = _learn(made, units, output, execution)
             for name, data in vocab.save_files().items():
                 shards.write_bytes(shards.join(output, name), data)
-            statistics = {**counted, **_sample_statistics(vocab, units)}
+            statistics = {**counted, **describe(vocab, *draw(sampled))}
+            statistics["sample"] = "learned from too" if adopted is None and sampled is units else "not learned from"
         result = stage.manifest_of(output, "train-vocab", digest, section, above, statistics=statistics)
         result = dataclasses.replace(result, content={"vocab": vocab.digest}, tallies={})
         result.save(output)
@@ -58,29 +64,9 @@ def _learn(made: Recipe, units: list[Any], output: str, execution: Execution) ->
     return learned.vocab, {**counted, **learned.statistics}
 
 
-SAMPLE_BYTES = 4 << 20
-"""Text that the vocabulary's figures are taken from: the first documents of every shard; it was
-learned from them too."""
-
-
-def _sample_statistics(vocab: Any, units: list[Any]) -> dict[str, Any]:
-    import pyarrow as pa
-
-    from corpusforge.tokens.report import describe
-
-    texts: list[Any] = []
-    for unit in units:
-        batch = next(iter(shards.read_shard(unit.path)), None)
-        if batch is not None:
-            texts.append(batch.slice(0, 256).column("text"))
-        if sum(text.nbytes for text in texts) > SAMPLE_BYTES:
-            break
-    sample = pa.concat_arrays(texts) if texts else pa.array([], pa.string())
-    return describe(vocab, sample)
-
-
 def build_instances(made: Recipe, upstream: str, vocab_folder: str, output: str, execution: Execution) -> Outcome:
     """Encode documents and build instances: ``train/``, ``heldout/``, and the vocabulary beside them in ``vocab/``."""
+    from corpusforge.instances.measure import judge_whole
     from corpusforge.tokens.vocab import Vocab
 
     _check_shares(made)
@@ -106,7 +92,10 @@ def build_instances(made: Recipe, upstream: str, vocab_folder: str, output: str,
             encoded = run(engine, made.instances, made.seed, vocab, units, output, execution.progress)
         stage.check_units(output, len(units))
         result = stage.manifest_of(output, "build-instances", digest, section, above, units=len(units))
-        result = dataclasses.replace(result, statistics={**_judged(made, vocab, result, output), "encoded": encoded})
+        judged = _judged(made, vocab, result, output)
+        parts = {split: judged[split] for split in ("train", "heldout")}
+        judge_whole(parts, where=output, documents=before.rows["documents"], encoded=encoded, rows=result.rows)
+        result = dataclasses.replace(result, statistics={**judged, "encoded": encoded})
         _write_dataset_files(made, result, output)
         result.save(output)
         return Outcome(output, result, False, measured["seconds"], int(measured["peak_rss"]))
@@ -131,11 +120,11 @@ def _check_shares(made: Recipe) -> None:
 def _judged(made: Recipe, vocab: Any, result: Manifest, output: str) -> dict[str, Any]:
     """The build report: summed statistics with their ratios, after the invariants held."""
     from corpusforge.instances.measure import judge
-    from corpusforge.work.instances import settings_of
+    from corpusforge.work.instances import SPLITS, settings_of
 
     settings = settings_of(vocab, made.instances, made.seed)
     judged = {}
-    for split in ("train", "heldout"):
+    for split in SPLITS:
         found = result.statistics.get(split, {})
         ratios = judge(
             found,
@@ -143,15 +132,16 @@ def _judged(made: Recipe, vocab: Any, result: Manifest, output: str) -> dict[str
             length=made.instances.length,
             mask=settings.mask,
             words=len(settings.specials.words()),
-            balanced=made.instances.format != "segment-pair" or made.instances.pair_sampling == "balanced",
         )
         judged[split] = {**found, "ratios": ratios}
     return {**result.statistics, **judged}
 
 
 def _write_dataset_files(made: Recipe, result: Manifest, output: str) -> None:
+    from corpusforge.work.dataset_card import card_body
     from corpusforge.work.dataset_files import write_dataset_card, write_dataset_info
 
     for split in ("train", "heldout"):
         write_dataset_info(output, split, result.shards[split])
-    write_dataset_card(output, f"{made.name}: {made.instances.format}", result.shards)
+    body = card_body(result, digest_of(result.content))
+    write_dataset_card(output, f"{made.name}: {made.instances.format}", result.shards, body)

@@ -37,8 +37,11 @@ def write_dataset_info(folder: str, table: str, finished: Sequence[Shard]) -> No
     shards.write_json(shards.join(folder, f"{table}/dataset_info.json"), info)
 
 
-def write_dataset_card(folder: str, title: str, finished: Mapping[str, Sequence[Shard]]) -> None:
-    """Write ``README.md``: a dataset card that names the splits. Splits without rows are left out."""
+def write_dataset_card(folder: str, title: str, finished: Mapping[str, Sequence[Shard]], body: str = "") -> None:
+    """Write ``README.md``: a dataset card that names the splits. Splits without rows are left out.
+
+    ``body``: more Markdown behind that (`dataset_card.card_body`).
+    """
     rows = {table: sum(shard.rows for shard in found) for table, found in finished.items()}
     splits = "".join(
         f"  - split: {table}\n    path: {table}/*.arrow\n" for table in finished if rows[table]
@@ -51,4 +54,5 @@ def write_dataset_card(folder: str, title: str, finished: Mapping[str, Sequence[
         "```python\nimport datasets\n\n"
         'train = datasets.load_from_disk("train")  # or datasets.load_dataset(".") in this folder\n```\n'
     )
+    text += f"\n{body}\n" if body else ""
     shards.write_bytes(shards.join(folder, "README.md"), text.encode())

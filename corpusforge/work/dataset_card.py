@@ -1,0 +1,91 @@
+"""What a dataset card says of instances: where they are from, how they were made, and their numbers.
+
+Comes in: the manifest of build-instances. Goes out: Markdown, the body of the folder's README.md. Everything in it is
+in the manifest too; the card is for a person who was handed the folder alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from corpusforge.shards import Manifest
+
+_COUNTS = {
+    "documents": "documents",
+    "documents_empty": "of these, empty",
+    "documents_too_short": "of these, too short for the format",
+    "instances": "instances",
+    "tokens": "tokens, special ones counted",
+    "source_tokens": "tokens of text",
+    "masked": "masked tokens",
+}
+_SHARES = {
+    "fill": "of the longest possible instance filled",
+    "unknown_share": "of the tokens of text unknown",
+    "masked": "of all tokens masked",
+    "masked_as_mask": "of these, [MASK]",
+    "masked_as_random": "of these, another token",
+    "masked_as_kept": "of these, kept",
+    "pairs_next": "of pairs: B continues A (label 0)",
+    "pairs_random": "of pairs: B is of another document (label 1)",
+    "pairs_swapped": "of pairs: swapped (label 1)",
+}
+"""Names of statistics and of ratios in the manifest (`instances.measure`), and what they mean."""
+
+_LINES = 16  # of the length histogram; the manifest has 64
+
+
+def card_body(manifest: Manifest, fingerprint: str) -> str:
+    """Provenance, settings and numbers. ``fingerprint``: of what all instances say (checkpoints carry it)."""
+    settings = manifest.recipe["instances"]
+    splits = [split for split in manifest.rows if manifest.rows[split]]
+    found = {split: manifest.statistics.get(split, {}) for split in splits}
+    dynamic = settings["masking"] == "dynamic"
+    drawn = "Masks of `train` are not stored: the loader draws them. " if dynamic else "Masks are stored. "
+    return "\n\n".join(
+        (
+            f"## Where it is from\n\n{_table(('what', 'digest or version'), _sources(manifest, fingerprint))}",
+            f"## How it was made\n\nSeed {manifest.recipe['seed']}, recipe section `[instances]`:\n\n"
+            + _table(("setting", "value"), ((f"`{key}`", f"`{value}`") for key, value in sorted(settings.items()))),
+            f"## Numbers\n\n{drawn}Digests of shards and all statistics: `manifest.json`.\n\n"
+            + _table(("", *splits), _numbers(found)),
+            "## Lengths\n\n"
+            + _table(("tokens, special ones counted", *splits), _lengths(found, int(settings["length"]))),
+        )
+    )
+
+
+def _sources(manifest: Manifest, fingerprint: str) -> Iterable[tuple[str, ...]]:
+    yield "fingerprint of the instances", f"`{fingerprint}`"
+    yield from ((f"`{split}`, content", f"`{digest}`") for split, digest in manifest.content.items())
+    yield from ((f"read: {name}", f"`{digest}`") for name, digest in manifest.upstream.items())
+    yield from ((name, version) for name, version in manifest.versions.items())
+
+
+def _numbers(found: Mapping[str, Mapping[str, Any]]) -> Iterable[tuple[str, ...]]:
+    for key, name in _COUNTS.items():
+        if any(some.get(key) for some in found.values()):
+            yield name, *(f"{some.get(key, 0):,}" for some in found.values())
+    ratios = [some.get("ratios", {}) for some in found.values()]
+    for key, name in _SHARES.items():
+        if any(key in some for some in ratios):
+            yield name, *(f"{some[key]:.2%}" if key in some else "" for some in ratios)
+
+
+def _lengths(found: Mapping[str, Mapping[str, Any]], longest: int) -> Iterable[tuple[str, ...]]:
+    """Bin k of the manifest holds lengths in (k * longest / bins, (k + 1) * longest / bins]."""
+    histograms = [some.get("lengths", []) for some in found.values()]
+    bins = max(map(len, histograms), default=0)
+    each = -(-bins // _LINES)
+    for first in range(0, bins, each or 1):
+        counts = [sum(histogram[first : first + each]) for histogram in histograms]
+        low, high = first * longest // bins + 1, min(first + each, bins) * longest // bins
+        if low <= high and any(counts):
+            yield f"{low} to {high}", *(f"{count:,}" for count in counts)
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    lines = [list(head)]
+    lines += [["---"] * len(lines[0]), *map(list, rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
