@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -51,6 +54,21 @@ def test_long_rows_are_full_and_alike(room: int) -> None:
     if room == 16_384:  # no row holds long instances only, or short ones only
         means = [np.mean(row) for row in rows]
         assert max(means) < 1.3 * min(means)
+
+
+@pytest.mark.parametrize(("longest", "room"), [(128, 4096), (128, 16_384), (512, 8192), (512, 16_384)])
+def test_real_lengths_fill_rows(shared_data: Path, longest: int, room: int) -> None:
+    """Words of the paragraphs of Wikipedia articles, long ones cut, as instances have them."""
+    found = []
+    with gzip.open(shared_data / "text_en/enwiki2018-dev.jsonl.gz") as file:
+        for line in itertools.islice(file, 10_000):
+            words = [len(paragraph.split()) for paragraph in json.loads(line)["text"].split("\n")]
+            words = [n for n in words if n]
+            found += [size for n in words for size in [longest] * (n // (longest - 2)) + [n % (longest - 2) + 2]]
+    lengths = descending(found)
+    rows = held(pack(lengths, room), lengths)
+    assert len(rows) > 60  # else the last, unfinished row would count for too much
+    assert lengths.sum() / (len(rows) * room) > 0.98
 
 
 def test_packing_costs_no_step_an_instance() -> None:
