@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from corpusforge import errors
 from corpusforge.tokens.gpt2_split import BYTES, GPT2, LETTERS, Gpt2Cutting
+from corpusforge.tokens.pair_merges import PairMerges
 from corpusforge.tokens.vocab import ROLES, Vocab, with_roles
 
 NAMES = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
@@ -64,6 +65,11 @@ class ByteBpe:
         tokenizer = Tokenizer(self._model(vocab))
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
         return tokenizer
+
+    def word_columns(self, vocab: Vocab) -> PairMerges:
+        ids = {token: i for i, token in enumerate(vocab.tokens)}
+        symbols = np.array([ids.get(letter, -1) for letter in LETTERS], np.int32)
+        return PairMerges([(ids[left], ids[right], ids[left + right]) for left, right in self.merges], symbols)
 
     def library_tokenizer(self, vocab: Vocab, *, added: bool = True) -> Any:
         from tokenizers import Tokenizer, decoders

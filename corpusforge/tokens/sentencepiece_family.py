@@ -23,8 +23,11 @@ import numpy.typing as npt
 
 from corpusforge import errors
 from corpusforge.tokens import sentencepiece_file as files
+from corpusforge.tokens.best_path import BestPath
+from corpusforge.tokens.pair_merges import PairMerges
 from corpusforge.tokens.pieces import SPACE, WHITE, PieceCutting
 from corpusforge.tokens.vocab import ROLES, Vocab, with_roles
+from corpusforge.tokens.word_columns import WordColumns
 from corpusforge.tokens.wordpiece import add_specials
 
 NAMES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
@@ -61,6 +64,17 @@ class SentencePiece:
 
     def word_tokenizer(self, vocab: Vocab) -> Any:
         return self._tokenizer(vocab, hidden=True)
+
+    def word_columns(self, vocab: Vocab) -> WordColumns:
+        reserved = set(vocab.reserved)
+        ids = {token: i for i, token in enumerate(vocab.tokens) if i not in reserved}
+        if self.algorithm == "unigram":
+            return BestPath(list(ids), list(ids.values()), self.scores_of(vocab))
+        symbols = np.full(0x110000, -1, np.int32)
+        for token in ids:
+            if len(token) == 1:
+                symbols[ord(token)] = ids[token]
+        return PairMerges([(ids[left], ids[right], ids[left + right]) for left, right in self.merges], symbols)
 
     def library_tokenizer(self, vocab: Vocab, *, added: bool = True) -> Any:
         from tokenizers import decoders

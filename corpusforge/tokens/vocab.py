@@ -20,6 +20,7 @@ import xxhash
 
 from corpusforge import errors
 from corpusforge.tokens.columns import Cutting
+from corpusforge.tokens.word_columns import WordColumns
 
 MULTIPLE = 64
 """Sizes that keep the output matrix fast on tensor cores (NVIDIA, deep learning performance guide, 2020)."""
@@ -56,6 +57,9 @@ class Family(Protocol):
 
     def word_tokenizer(self, vocab: Vocab) -> Any:
         """A `tokenizers.Tokenizer` for words as `cutting` gives them; never gives a special id but unk."""
+
+    def word_columns(self, vocab: Vocab) -> WordColumns:
+        """What gives the ids of `word_tokenizer` for many words at once; it leaves words that it is not proven for."""
 
     def library_tokenizer(self, vocab: Vocab, *, added: bool = True) -> Any:
         """The whole `tokenizers.Tokenizer`. ``added`` False: special tokens in text mean nothing, none are added."""

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from corpusforge import errors
+from corpusforge.tokens.longest_match import LongestMatch
 from corpusforge.tokens.vocab import ROLES, Vocab, with_roles
 from corpusforge.tokens.words import UNCASED, Normalization
 
@@ -51,6 +52,9 @@ class WordPiece:
         from tokenizers import Tokenizer
 
         return Tokenizer(self._model(vocab))
+
+    def word_columns(self, vocab: Vocab) -> LongestMatch:
+        return LongestMatch(vocab.tokens, "##", vocab.specials.unk, self.max_word_characters)
 
     def library_tokenizer(self, vocab: Vocab, *, added: bool = True) -> Any:
         from tokenizers import decoders, pre_tokenizers

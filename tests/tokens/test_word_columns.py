@@ -1,0 +1,150 @@
+"""Encoding by columns gives the library's ids: vocabularies made to be awkward, and the words of real text."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from corpusforge.schemas import DOCUMENTS
+from corpusforge.tokens import byte_bpe, encode, learn_bpe, sentencepiece_family, wordpiece
+from corpusforge.tokens.counts import count_words
+from corpusforge.tokens.encode import Encoder
+from corpusforge.tokens.gpt2_split import GPT2
+from corpusforge.tokens.learn_sentencepiece import learn
+from corpusforge.tokens.learn_wordpiece import learn_wordpiece
+from corpusforge.tokens.pair_merges import PairTable
+from corpusforge.tokens.sentencepiece_family import ALBERT, SentencePiece
+from corpusforge.tokens.trie import Trie
+from corpusforge.tokens.vocab import ROLES, Vocab, with_roles
+from corpusforge.tokens.word_columns import LONGEST
+from corpusforge.tokens.wordpiece import WordPiece
+from corpusforge.tokens.words import UNCASED
+
+LETTERS = "abcé東😀"
+words = st.lists(st.text(LETTERS + "#x", max_size=12) | st.text("ab", min_size=30, max_size=LONGEST + 5), max_size=12)
+strings = st.text(LETTERS, min_size=1, max_size=4)
+
+
+def check(vocab: Vocab, texts: Sequence[str]) -> int:
+    """Ids are the library's, word by word; how many words were left to it."""
+    ids, lengths, left = vocab.family.word_columns(vocab).encode(pa.array(texts, pa.string()))
+    library = vocab.family.word_tokenizer(vocab)
+    parts = np.split(ids, np.cumsum(lengths)[:-1]) if len(texts) else []
+    for text, mine, given_up in zip(texts, parts, left.tolist(), strict=True):
+        theirs = library.encode([text], is_pretokenized=True, add_special_tokens=False).ids
+        assert mine.tolist() == ([] if given_up else theirs), text
+    return int(left.sum())
+
+
+def named(tokens: Sequence[str], family: object, names: Sequence[str]) -> Vocab:
+    distinct = dict.fromkeys([*names, *tokens])
+    return with_roles(list(distinct), family, dict(zip(ROLES, names, strict=True)))  # type: ignore[arg-type]
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(strings | strings.map("##{}".format) | st.just("##"), max_size=25), st.integers(3, 60), words)
+def test_longest_match(tokens: list[str], longest: int, texts: list[str]) -> None:
+    check(named(tokens, WordPiece(UNCASED, longest), wordpiece.NAMES), texts)
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.dictionaries(
+        strings | st.sampled_from(LETTERS), st.sampled_from([-0.1, -0.2, -0.3, -1.0, -2.0, -3.0, -7.7]), max_size=25
+    ),
+    st.booleans(),
+    words,
+)
+def test_best_path_with_equal_sums(scores: dict[str, float], letters: bool, texts: list[str]) -> None:
+    pieces = {**dict.fromkeys(LETTERS if letters else "", -9.0), **scores}
+    names = sentencepiece_family.NAMES
+    family = SentencePiece("unigram", ALBERT, (*[0.0] * len(names), *pieces.values()))
+    check(named([*pieces], family, names), texts)
+
+
+def merges_of(numbers: list[tuple[int, int]], symbols: Sequence[str]) -> list[tuple[str, str]]:
+    """Merges of what is there already, in any order, some twice, some with a result that is there."""
+    known, found = [*symbols], []
+    for left, right in numbers:
+        found.append((known[left % len(known)], known[right % len(known)]))
+        known.append("".join(found[-1]))
+    return found
+
+
+numbers = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=30)
+
+
+@settings(deadline=None, max_examples=200)
+@given(numbers, st.randoms(use_true_random=False), words)
+def test_merges_of_bytes(pairs: list[tuple[int, int]], random: object, texts: list[str]) -> None:
+    merges = merges_of(pairs, "abÃ©æĿ±")
+    random.shuffle(merges)  # type: ignore[attr-defined]
+    check(byte_bpe.arrange(merges, 384), [text for text in texts if text])
+
+
+@settings(deadline=None, max_examples=200)
+@given(numbers, st.randoms(use_true_random=False), words)
+def test_merges_of_characters(pairs: list[tuple[int, int]], random: object, texts: list[str]) -> None:
+    merges = merges_of(pairs, "abé東")
+    random.shuffle(merges)  # type: ignore[attr-defined]
+    family = SentencePiece("bpe", ALBERT, merges=tuple(merges))
+    tokens = [*"abé東c", *(left + right for left, right in merges)]
+    check(named(tokens, family, sentencepiece_family.NAMES), texts)
+
+
+LEARNED: dict[str, Callable[[pa.Table], Vocab]] = {
+    "wordpiece": lambda counts: learn_wordpiece(counts, 2048, lowercase=True, alphabet=1000),
+    "bpe": lambda counts: learn_bpe.learn_bpe(counts, 4096),
+    "unigram": lambda counts: learn(counts, 4096, algorithm="unigram", coverage=0.9995).vocab,
+    "sentencepiece-bpe": lambda counts: learn(counts, 4096, algorithm="bpe", coverage=0.9995).vocab,
+}
+
+
+@pytest.mark.parametrize("name", ["text_en/novels-dev.jsonl.gz", "text_zh/zhwiki-dev.jsonl.gz"])
+@pytest.mark.parametrize("family", sorted(LEARNED))
+def test_words_of_real_text(shared_data: Path, family: str, name: str) -> None:
+    with gzip.open(shared_data / name, "rt", encoding="utf-8") as file:
+        texts = [json.loads(line)["text"] for line, _ in zip(file, range(20), strict=False)]
+    cutting = {"wordpiece": UNCASED, "bpe": GPT2}.get(family, ALBERT)
+    vocab = LEARNED[family](count_words(pa.array(texts[:5]), cutting))
+    distinct = count_words(pa.array(texts), cutting)["word"].to_pylist()
+    assert check(vocab, distinct) < len(distinct) * (0.1 if "_en" in name else 0.9)
+
+
+def test_few_new_words_or_many_have_the_same_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["The quick brown fox, 東京 " + "x" * 200, "jumps over a lazy dog. Zoë's!"]
+    empty = {"url": None, "source": "s", "position": 0, "timestamp": None, "language": None}
+    batch = pa.RecordBatch.from_pylist([{"id": str(i), "text": t, **empty} for i, t in enumerate(texts)], DOCUMENTS)
+    vocab = learn_bpe.learn_bpe(count_words(pa.array(texts * 3), GPT2), 320)
+    few = Encoder(vocab).encode(batch)
+    monkeypatch.setattr(encode, "FEW_WORDS", 0)
+    assert Encoder(vocab).encode(batch) == few
+
+
+@given(st.dictionaries(st.tuples(st.integers(0, 40), st.integers(0, 40)), st.integers(0, 99), max_size=60))
+def test_a_pair_table_is_a_dictionary(ranks: dict[tuple[int, int], int]) -> None:
+    pairs = np.array(list(ranks), np.int64).reshape(-1, 2)
+    table = PairTable(pairs[:, 0].copy(), pairs[:, 1].copy(), np.array(list(ranks.values()), np.int64))
+    left, right = (x.ravel() for x in np.meshgrid(np.arange(42), np.arange(42)))
+    assert table(left, right).tolist() == [
+        ranks.get(pair, -1) for pair in zip(left.tolist(), right.tolist(), strict=True)
+    ]
+
+
+@given(st.lists(st.binary(min_size=1, max_size=4), unique=True, max_size=60), st.binary(max_size=6))
+def test_a_trie_finds_what_begins_here(tokens: list[bytes], text: bytes) -> None:
+    trie = Trie(tokens, list(range(len(tokens))), [0] * len(tokens))
+    rows = [np.array([byte], np.uint8) for byte in text]
+    for at in range(len(text)):
+        found = [int(ids[0]) for _, _, ids in trie.matches(rows, at, np.zeros(1, np.int64))]
+        assert found == sorted(
+            (i for i, t in enumerate(tokens) if text[at:].startswith(t)), key=lambda i: len(tokens[i])
+        )
