@@ -6,16 +6,25 @@ Sums commute, so shards add up and any sharding of the same rows gives the same 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import xxhash
 
 from corpusforge.seeds import U64, mix
 
 _NULL = 0x6E756C6C
+
+_SHORT_ROWS = 1024
+"""Bytes of a mean row up to which slices of a copy are cheaper than views: 0.11 us a row, and 0.17 (measured)."""
+
+_FLIP = np.uint64(0x1CAD21F72C81017C ^ 0xDB979083E96DD4DE)
+_PRIME = np.uint64(0x9FB21C651E98DF25)
+"""Of XXH3 for inputs of 4 to 8 bytes with seed 0: bytes 8 to 24 of its secret, and PRIME_MX2 (xxHash, doc/
+xxhash_spec.md)."""
 
 
 class ContentDigest:
@@ -71,6 +80,8 @@ def _column_hashes(column: pa.Array) -> U64:
         column = column.dictionary_decode()
         kind = column.type
     if pa.types.is_fixed_size_list(kind):
+        if kind.list_size * kind.value_type.bit_width == 32 and not column.null_count:
+            return _four_byte_hashes(column.flatten().to_numpy(zero_copy_only=False).view("<u4"))
         column = column.cast(pa.list_(kind.value_type))
         kind = column.type
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
@@ -94,17 +105,39 @@ def _bytes_of(buffer: pa.Buffer | None) -> memoryview:
     return memoryview(b"") if buffer is None else memoryview(buffer)
 
 
-def _offsets(column: pa.Array) -> list[int]:
+def _offsets(column: pa.Array) -> npt.NDArray[np.int64]:
     buffer = column.buffers()[1]
     if buffer is None:
-        return [0] * (len(column) + 1)
+        return np.zeros(len(column) + 1, np.int64)
     width = np.dtype(np.int64 if pa.types.is_large_list(column.type) else np.int32)
-    found = np.frombuffer(buffer, width, len(column) + 1, column.offset * width.itemsize)
-    return found.tolist()  # type: ignore[no-any-return]
+    return np.frombuffer(buffer, width, len(column) + 1, column.offset * width.itemsize).astype(np.int64)
 
 
-def _slice_hashes(data: memoryview, offsets: list[int], width: int) -> U64:
-    # A Python loop with a reason: one C call a row (about 0.2 us), against a row of hundreds to thousands of bytes.
-    digest = xxhash.xxh3_64_intdigest
-    pairs = itertools.pairwise(offsets)
-    return np.fromiter((digest(data[a * width : b * width]) for a, b in pairs), np.uint64, len(offsets) - 1)
+def _slice_hashes(data: memoryview, offsets: npt.NDArray[np.int64], width: int) -> U64:
+    first, behind = int(offsets[0]) * width, int(offsets[-1]) * width
+    rows: Any = data[first:behind]
+    if behind - first < _SHORT_ROWS * len(offsets):
+        rows = bytes(rows)
+    bounds = (offsets * width - first).tolist()
+    # One C call a row (about 0.1 us), against a row of tens to thousands of bytes; no Python between the calls.
+    pieces = map(rows.__getitem__, map(slice, bounds, bounds[1:]))
+    return np.fromiter(map(xxhash.xxh3_64_intdigest, pieces), np.uint64, len(bounds) - 1)
+
+
+def _four_byte_hashes(words: npt.NDArray[np.uint32]) -> U64:
+    """xxh3-64 of rows of four bytes, all at once.
+
+    >>> int(_four_byte_hashes(np.array([7], np.uint32))[0]) == xxhash.xxh3_64_intdigest(np.uint32(7).tobytes())
+    True
+    """
+    wide = words.astype(np.uint64)
+    state = (wide | (wide << np.uint64(32))) ^ _FLIP
+    state ^= _rotated(state, 49) ^ _rotated(state, 24)
+    state *= _PRIME
+    state ^= (state >> np.uint64(35)) + np.uint64(4)
+    state *= _PRIME
+    return np.asarray(state ^ (state >> np.uint64(28)))
+
+
+def _rotated(words: U64, bits: int) -> U64:
+    return np.asarray((words << np.uint64(bits)) | (words >> np.uint64(64 - bits)))

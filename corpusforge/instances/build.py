@@ -16,13 +16,21 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from corpusforge import schemas, seeds
-from corpusforge.instances.check import check_cover, check_instances, check_joined, check_order, check_pairs
+from corpusforge.instances.check import (
+    MaskSum,
+    check_copies,
+    check_cover,
+    check_instances,
+    check_joined,
+    check_order,
+    check_pairs,
+)
 from corpusforge.instances.doc_sentences import plan_doc_sentences
 from corpusforge.instances.donors import Donors, no_donors
 from corpusforge.instances.full_sentences import join_documents, plan_full_sentences
 from corpusforge.instances.mask_units import Bools
 from corpusforge.instances.masking import Ids, Masked, Masker, MaskSettings, Specials
-from corpusforge.instances.measure import measure_documents, measure_instances
+from corpusforge.instances.measure import documents_lost, measure_documents, measure_instances, measure_text
 from corpusforge.instances.plan import Plan, assemble, assemble_word_starts
 from corpusforge.instances.ragged import I64
 from corpusforge.instances.segment_pair import PairSettings, plan_segment_pair
@@ -101,13 +109,44 @@ class Builder:
         Raises `errors.InvariantBroken`.
         """
         source = read_source(tokens)
-        text = (
+        text = self._joined(source)
+        return self._batches(source, text, self.plan(text, copy), copy)
+
+    def copies(self, tokens: pa.RecordBatch, count: int) -> Iterator[Built]:
+        """`batches` of the copies 0 to ``count``, one behind the other; no two of them may be masked alike."""
+        source, masks = read_source(tokens), []
+        text, plan = self._joined(source), None
+        for copy in range(count):
+            if plan is None or self._redraws:
+                plan = self.plan(text, copy)
+            masks.append(MaskSum())
+            for built in self._batches(source, text, plan, copy):
+                if count > 1 and self.settings.stored_masks and self.settings.mask.rate:
+                    masks[-1].add(built.instances)
+                yield built
+        check_copies(masks)
+
+    @property
+    def _redraws(self) -> bool:
+        """Whether each copy has pairs of its own."""
+        return self.settings.format in PAIR_FORMATS and self.settings.copies_redraw == "pairs"
+
+    def _joined(self, source: Source) -> Source:
+        """What plans are of: the documents, of full-sentences with separators between them."""
+        return (
             join_documents(source, self.settings.specials.sep) if self.settings.format == "full-sentences" else source
         )
-        plan = self.plan(text, copy)
-        statistics = measure_documents(source, plan, self.settings.specials, 1 + (self.settings.format == "sop"))
+
+    def _batches(self, source: Source, text: Source, plan: Plan, copy: int) -> Iterator[Built]:
+        shortest = 1 + (self.settings.format == "sop")
+        statistics: dict[str, Any]
         if copy:  # documents are counted once, but none may be lost in any copy
-            statistics = {"documents_lost": statistics["documents_lost"]}
+            statistics = {"documents_lost": documents_lost(source, plan, shortest)}
+        else:
+            statistics = {
+                **measure_text(source, self.settings.specials),
+                **measure_documents(source, plan, shortest),
+            }
         repeated = copy > 0 and self.settings.copies_redraw == "masks"
         for piece in plan.pieces(_PIECE):
             built = self._make(text, piece, copy)
@@ -119,7 +158,7 @@ class Builder:
 
     def plan(self, source: Source, copy: int = 0) -> Plan:
         """Which tokens each instance will hold. ``source``: for full-sentences with documents joined."""
-        settings = self.settings
+        settings, longest = self.settings, self.settings.length - 3
         draws = {"seed": settings.seed, "copy": copy if settings.copies_redraw == "pairs" else 0}
         match settings.format:
             case "doc-sentences":
@@ -130,13 +169,13 @@ class Builder:
                 check_joined(source, plan, settings.specials.sep)
             case "sop":
                 plan = plan_sop(source, self._pairs, **draws)
-                check_order(source, plan)
+                check_order(source, plan, longest)
             case "sentence-pair":
                 plan = plan_sentence_pair(source, self.donors, settings.length, **draws)
-                check_pairs(source, plan, self.donors)
+                check_pairs(source, plan, self.donors, longest)
             case _:
                 plan = plan_segment_pair(source, self.donors, self._pairs, **draws)
-                check_pairs(source, plan, self.donors)
+                check_pairs(source, plan, self.donors, longest)
         return plan
 
     def _make(self, source: Source, plan: Plan, copy: int) -> Built:
@@ -153,7 +192,8 @@ class Builder:
         batch = self._batch(plan, seen, offsets, documents, copy, masked, starts)
         inner = int(plan.separators.sum())
         check_instances(batch, self.settings.specials, self.settings.length, self.settings.mask, ids, separators=inner)
-        return Built(batch, measure_instances(batch, plan, self.settings.specials, self.settings.length))
+        settings = self.settings
+        return Built(batch, measure_instances(batch, plan, settings.specials, settings.length, settings.mask))
 
     def _batch(
         self,

@@ -19,6 +19,10 @@ from corpusforge.instances.source import Source, list_column
 
 _MEND = "this is a fault of CorpusForge, please report it; the stage keeps nothing of this batch"
 
+_CHOICES = 200
+"""Instances with a choice of what to mask, from which on two copies that are masked alike are no chance: one of two
+words is the least choice, and 0.5 to the power of 200 is 1e-60."""
+
 
 def check_cover(source: Source, plan: Plan) -> None:
     """The instances are the documents: each token in exactly one, in order, none across a document's end."""
@@ -42,26 +46,34 @@ def check_joined(source: Source, plan: Plan, separator: int) -> None:
     _demand(source.ids[stops[:-1][between == 1]] == separator, where, "text between two instances is in none")
 
 
-def check_order(source: Source, plan: Plan) -> None:
-    """A and B stand one behind the other in their document: B later where the label is 0, A where it is 1."""
+def check_order(source: Source, plan: Plan, longest: int) -> None:
+    """A and B stand one behind the other in their document: B later where the label is 0, A where it is 1.
+
+    ``longest``: tokens of a pair that may have been shortened; in others nothing stands between A and B.
+    """
     where = f"{len(source.keys)} documents"
     a_stop, b_stop = plan.a_start + plan.a_length, plan.b_start + plan.b_length
     _demand((plan.a_length > 0) & (plan.b_length > 0), where, "a segment of a pair is empty")
     _demand(_inside(source, plan.document, plan.a_start, a_stop), where, "A crosses the end of its document")
     _demand(_inside(source, plan.document, plan.b_start, b_stop), where, "B crosses the end of its document")
-    ordered = np.where(plan.label == 0, plan.b_start >= a_stop, plan.a_start >= b_stop)
-    _demand(ordered, where, "a label does not say which segment is the first")
+    between = np.where(plan.label == 0, plan.b_start - a_stop, plan.a_start - b_stop)
+    _demand(between >= 0, where, "a label does not say which segment is the first")
+    _demand((between == 0) | _shortened(plan, longest), where, "A and B do not follow each other")
 
 
-def check_pairs(source: Source, plan: Plan, donors: Donors) -> None:
-    """B continues A in its document where the label is 0, and is from another document where it is 1."""
+def check_pairs(source: Source, plan: Plan, donors: Donors, longest: int) -> None:
+    """B continues A in its document where the label is 0, and is from another document where it is 1.
+
+    ``longest``: as in `check_order`.
+    """
     where = f"{len(source.keys)} documents"
     a_stop, b_stop = plan.a_start + plan.a_length, plan.b_start + plan.b_length
     _demand((plan.a_length > 0) & (plan.b_length > 0), where, "a segment of a pair is empty")
     _demand(_inside(source, plan.document, plan.a_start, a_stop), where, "A crosses the end of its document")
     _demand(plan.b_foreign == (plan.label == 1), where, "a label does not say where B is from")
     next_ = plan.label == 0
-    in_place = (plan.b_start >= a_stop) & _inside(source, plan.document, plan.b_start, b_stop)
+    follows = (plan.b_start == a_stop) | ((plan.b_start > a_stop) & _shortened(plan, longest))
+    in_place = follows & _inside(source, plan.document, plan.b_start, b_stop)
     _demand(~next_ | in_place, where, "B is labelled as the continuation of A and is not")
     if len(donors) > 1:
         rows = np.flatnonzero(plan.b_foreign)
@@ -128,6 +140,10 @@ def _check_masks(
     _demand(np.diff(flat) > 0, where, "masked positions do not ascend")
     special = specials.is_special()
     _demand(~special[labels], where, "a special token is masked")
+    seen, words = ids[flat], np.zeros(specials.size, bool)
+    words[specials.words()] = True
+    sound = words[seen] | (seen == specials.mask) | (seen == labels)
+    _demand(sound, where, "a random token is a special or an unused one")
     restored = ids.copy()
     restored[flat] = labels
     if mask is not None:
@@ -150,6 +166,34 @@ def _check_whole(batch: pa.RecordBatch, masked: I64, ids: Ids, offsets: I64, spe
     is_masked[masked] = True
     goes_on = ~starts[1:] & ~special[:-1] & ~special[1:]
     _demand(~goes_on | (is_masked[1:] == is_masked[:-1]), where, "a word is masked in part")
+
+
+class MaskSum:
+    """What tells the masks of one copy of some documents from those of another; batches are added one by one."""
+
+    def __init__(self) -> None:
+        self.choices, self.checksum = 0, 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add what is masked, and as what it is seen."""
+        ids, offsets = list_column(batch.column("input_ids"))
+        positions, bounds = list_column(batch.column("masked_positions"))
+        counts = np.diff(bounds)
+        flat = positions + np.repeat(offsets[:-1], counts)
+        own = int(np.dot(flat + 1, ids[flat].astype(np.int64) + 1))
+        self.checksum = (self.checksum * 31 + own) % 2**64
+        self.choices += int(np.count_nonzero((counts > 0) & (counts < np.diff(offsets) - 3)))
+
+
+def check_copies(copies: list[MaskSum]) -> None:
+    """No two copies of some documents are masked alike, where there are enough instances with a choice."""
+    sums = [copy.checksum for copy in copies if copy.choices >= _CHOICES]
+    if len(set(sums)) < len(sums):
+        raise errors.InvariantBroken(f"{len(copies)} copies", "two of them have the same masks", _MEND)
+
+
+def _shortened(plan: Plan, longest: int) -> npt.NDArray[np.bool_]:
+    return np.asarray(plan.a_length + plan.b_length == longest)
 
 
 def _inside(source: Source, document: I64, starts: I64, stops: I64) -> npt.NDArray[np.bool_]:

@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from corpusforge import errors
-from corpusforge.instances.masking import MaskSettings, Specials
+from corpusforge.instances.masking import MaskSettings, Specials, mask_counts
 from corpusforge.instances.plan import Plan
+from corpusforge.instances.ragged import I64
 from corpusforge.instances.source import Source, list_column
 
 LENGTH_BINS = 64
@@ -31,32 +32,51 @@ _TOKENS_A_DRAW = 24
 mean length is 5.6 words (SpanBERT's lengths), and a word rarely has more than four tokens."""
 
 
-def measure_documents(source: Source, plan: Plan, specials: Specials, shortest: int = 1) -> dict[str, Any]:
-    """Numbers about documents: how many, lost ones, [UNK], and instances per document.
+def measure_documents(source: Source, plan: Plan, shortest: int = 1) -> dict[str, Any]:
+    """Numbers about documents: how many, lost ones, and instances per document.
 
     ``shortest``: tokens that a document must have to give an instance.
     """
-    size, rows = np.diff(source.token_offsets), len(source.keys)
-    begun, ended = (np.bincount(at, minlength=rows + 1) for at in (plan.document, plan.last_document + 1))
-    instances = np.where(size > 0, np.cumsum(begun - ended)[:rows], 0)  # of an instance across documents each has it
+    size, instances = np.diff(source.token_offsets), _instances(source, plan)
     empty, short = size == 0, (size > 0) & (size < shortest)
-    frame = specials.is_special()
-    frame[specials.unk] = False
     bins = np.frexp(instances.astype(np.float64))[1]  # 0 for 0, else the number of binary digits
     return {
-        "documents": rows,
+        "documents": len(size),
         "documents_empty": int(empty.sum()),
         "documents_too_short": int(short.sum()),
-        "documents_lost": int(np.count_nonzero(~empty & ~short & (instances == 0))),
-        "source_tokens": len(source.ids),
-        "unknown_tokens": int(np.count_nonzero(source.ids == specials.unk)),
-        "specials_in_text": int(np.count_nonzero(frame[source.ids])),
+        "documents_lost": documents_lost(source, plan, shortest),
         "instances_per_document": np.bincount(np.minimum(bins, COUNT_BINS - 1), minlength=COUNT_BINS).tolist(),
     }
 
 
-def measure_instances(batch: pa.RecordBatch, plan: Plan, specials: Specials, length: int) -> dict[str, Any]:
-    """Numbers about instances: tokens, lengths, masks by kind, labels."""
+def documents_lost(source: Source, plan: Plan, shortest: int = 1) -> int:
+    """How many documents of ``shortest`` tokens or more have no instance."""
+    long_enough = np.diff(source.token_offsets) >= max(shortest, 1)
+    return int(np.count_nonzero(long_enough & (_instances(source, plan) == 0)))
+
+
+def _instances(source: Source, plan: Plan) -> I64:
+    """Instances of each document; of an instance across documents each of them has it."""
+    rows = len(source.keys)
+    begun, ended = (np.bincount(at, minlength=rows + 1) for at in (plan.document, plan.last_document + 1))
+    return np.where(np.diff(source.token_offsets) > 0, np.cumsum(begun - ended)[:rows], 0)
+
+
+def measure_text(source: Source, specials: Specials) -> dict[str, int]:
+    """Numbers about the text that instances are made of: tokens, [UNK], special ids that must not be there."""
+    frame = specials.is_special()
+    frame[specials.unk] = False
+    return {
+        "source_tokens": len(source.ids),
+        "unknown_tokens": int(np.count_nonzero(source.ids == specials.unk)),
+        "specials_in_text": int(np.count_nonzero(frame[source.ids])),
+    }
+
+
+def measure_instances(
+    batch: pa.RecordBatch, plan: Plan, specials: Specials, length: int, mask: MaskSettings
+) -> dict[str, Any]:
+    """Numbers about instances: tokens, lengths, masks by kind, labels. ``mask``: sets the budget of masks."""
     lengths = batch.column("length").to_numpy().astype(np.int64)
     bins = (lengths * LENGTH_BINS + length - 1) // length - 1
     drawn = ~plan.forced
@@ -70,11 +90,11 @@ def measure_instances(batch: pa.RecordBatch, plan: Plan, specials: Specials, len
         "pairs_forced": int(np.count_nonzero(plan.forced)),
         "pairs_drawn": int(np.count_nonzero(drawn & (plan.label >= 0))),
         "pairs_drawn_random": int(np.count_nonzero(drawn & (plan.label == 1))),
-        **_measure_masks(batch, specials),
+        **_measure_masks(batch, specials, mask),
     }
 
 
-def _measure_masks(batch: pa.RecordBatch, specials: Specials) -> dict[str, int]:
+def _measure_masks(batch: pa.RecordBatch, specials: Specials, mask: MaskSettings) -> dict[str, int]:
     if "masked_positions" not in batch.schema.names:
         return {}
     ids, offsets = list_column(batch.column("input_ids"))
@@ -86,6 +106,7 @@ def _measure_masks(batch: pa.RecordBatch, specials: Specials) -> dict[str, int]:
     bare = {"instances_unmasked": int(np.count_nonzero(np.diff(position_offsets) == 0))}
     return {
         **(bare if "word_starts" in batch.schema.names else {}),
+        "mask_budget": int(mask_counts(np.diff(offsets), mask).sum()),
         "masked": len(labels),
         "masked_as_mask": as_mask,
         "masked_as_random": len(labels) - as_mask - kept,
@@ -100,17 +121,19 @@ def judge(
     length: int,
     mask: MaskSettings,
     words: int,
-    balanced: bool,
 ) -> dict[str, float]:
     """The ratios of summed statistics, after asserting them.
 
     ``pairs_drawn`` counts coins that fell: not forced labels, and not those that another copy of the corpus repeats.
-    ``words``: how many tokens a random replacement is drawn from (it may draw the original: counted as kept);
-    ``balanced``: whether labels that are not forced are fair coins. Raises `errors.InvariantBroken`.
+    Labels that are not forced are fair coins in every format, also in segment-pair as google draws it.
+    ``words``: how many tokens a random replacement is drawn from (it may draw the original: counted as kept).
+    Raises `errors.InvariantBroken`.
     """
     for key, what in (("documents_lost", "documents without an instance"), ("specials_in_text", "special ids in text")):
-        if statistics.get(key):
-            raise errors.InvariantBroken(where, f"{statistics[key]} {what}", "please report this")
+        _equal(where, what, statistics.get(key, 0), 0)
+    for key, parts in (("instances", "lengths"), ("documents", "instances_per_document")):
+        if parts in statistics:
+            _equal(where, f"{key} in the histogram of {parts}", sum(statistics[parts]), statistics.get(key, 0))
     instances, tokens = statistics.get("instances", 0), statistics.get("tokens", 0)
     ratios = {
         "fill": _ratio(tokens, instances * length),
@@ -121,11 +144,27 @@ def judge(
         ratios |= _judge_masks(statistics, where, mask, words)
     kinds = {key: statistics.get(key, 0) for key in ("pairs_next", "pairs_random", "pairs_swapped")}
     if pairs := sum(kinds.values()):
+        _equal(where, "pairs with a label", pairs, instances)
         ratios |= {key: count / pairs for key, count in kinds.items() if count}
         ratios["pairs_forced"] = statistics["pairs_forced"] / pairs
-        if balanced:
-            _within(where, "labels drawn 1", statistics["pairs_drawn_random"], statistics["pairs_drawn"], 0.5)
+        _within(where, "labels drawn 1", statistics["pairs_drawn_random"], statistics["pairs_drawn"], 0.5)
     return ratios
+
+
+def judge_whole(
+    parts: dict[str, dict[str, Any]], *, where: str, documents: int, encoded: dict[str, Any], rows: dict[str, int]
+) -> None:
+    """Nothing is lost or doubled between the steps of a stage. Raises `errors.InvariantBroken`.
+
+    ``parts``: summed statistics of training and held-out part; ``documents``: what the stage was given; ``encoded``:
+    statistics of encoding; ``rows``: instances of each part on disk.
+    """
+    for split, found in parts.items():
+        _equal(f"{where} ({split})", "instances on disk", rows.get(split, 0), found.get("instances", 0))
+    tokens = encoded.get("tokens", 0) - encoded.get("tokens_too_long", 0)
+    _equal(where, "documents encoded", encoded.get("documents", 0), documents)
+    for key, expected in (("documents", documents), ("source_tokens", tokens)):
+        _equal(where, f"{key} of all parts", sum(found.get(key, 0) for found in parts.values()), expected)
 
 
 def _judge_masks(statistics: dict[str, Any], where: str, mask: MaskSettings, words: int) -> dict[str, float]:
@@ -139,6 +178,7 @@ def _judge_masks(statistics: dict[str, Any], where: str, mask: MaskSettings, wor
         _within(where, f"masked as {kind}", statistics[f"masked_as_{kind}"], masked, share, together)
         ratios[f"masked_as_{kind}"] = statistics[f"masked_as_{kind}"] / masked
     ratios["masked"] = masked / statistics["tokens"]
+    ratios["masked_of_budget"] = _ratio(masked, statistics.get("mask_budget", 0))
     if "instances_unmasked" in statistics:
         ratios["instances_unmasked"] = statistics["instances_unmasked"] / statistics["instances"]
     return ratios
@@ -150,6 +190,11 @@ def _within(where: str, name: str, found: int, trials: int, share: float, togeth
     if abs(found - trials * share) > bound:
         what = f"{name}: {found} of {trials}, expected {trials * share:.0f} +- {bound:.0f}"
         raise errors.InvariantBroken(where, what, "please report this with the recipe and its seed")
+
+
+def _equal(where: str, name: str, found: int, expected: int) -> None:
+    if found != expected:
+        raise errors.InvariantBroken(where, f"{name}: {found}, expected {expected}", "please report this")
 
 
 def _ratio(part: float, whole: float) -> float:

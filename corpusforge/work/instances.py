@@ -219,10 +219,9 @@ class BuildWork:
         """Write the instances of some documents; their position counts once all of them are written."""
         at = output.position
         for split, part in split_tokens(tokens, self.settings.seed, self.heldout).items():
-            for copy in range(self.copies if split == "train" else 1):
-                for built in builders[split].batches(part, copy):
-                    numbers = {split: built.statistics}
-                    output.write({split: built.instances}, position=at, size=0, tallies={}, statistics=numbers)
+            for built in builders[split].copies(part, self.copies if split == "train" else 1):
+                numbers = {split: built.statistics}
+                output.write({split: built.instances}, position=at, size=0, tallies={}, statistics=numbers)
 
     def _builders(self) -> dict[str, Builder]:
         settings = {"train": self.settings, "heldout": dataclasses.replace(self.settings, stored_masks=True)}

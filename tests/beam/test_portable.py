@@ -15,6 +15,7 @@ from counting_work import CountingWork, units
 from documents_on_disk import documents, write_units
 from raw_pages import write_pages
 from test_clean_stage import run as clean
+from test_instances_workers import SECTIONS
 from test_stage_graphs import content
 
 from corpusforge import errors
@@ -22,7 +23,7 @@ from corpusforge.beam import dedupe, instances, vocab
 from corpusforge.beam.engine import Engine, run_map
 from corpusforge.progress import Silent
 from corpusforge.sections import Dedupe, Instances
-from corpusforge.tokens.counts import select_counts
+from corpusforge.tokens.counts import count_words, select_counts
 from corpusforge.tokens.learn_wordpiece import learn_wordpiece
 
 pytestmark = pytest.mark.slow
@@ -110,3 +111,17 @@ def test_the_line_gives_the_digests_of_the_local_run(portable: Engine, tmp_path:
         seen.append((found, statistics, learned.digest))
     assert seen[0] == seen[1]
     assert min(rows for _, rows in seen[0][0]) > 0
+
+
+def test_instances_of_every_kind_have_the_digests_of_the_local_run(portable: Engine, tmp_path: Path) -> None:
+    rows = documents(60)
+    given = write_units(tmp_path / "in", rows, [10, 25])
+    learned = learn_wordpiece(count_words(rows.column("text")), 512, unused=16)
+    for section in SECTIONS:
+        seen = []
+        for name, engine in (("here", Engine(1)), ("there", portable)):
+            out = tmp_path / section.format / name
+            instances.run(engine, section, 7, learned, given, str(out), Silent())
+            seen.append([content(out, table) for table in ("train", "heldout")])
+        assert seen[0] == seen[1]
+        assert min(found for _, found in seen[0]) > 0

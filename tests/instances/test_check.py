@@ -123,21 +123,21 @@ def test_cover():
 
 def test_pair_plans():
     plan = Builder(BuildSettings(SPECIALS, "segment-pair", length=48), DONORS).plan(SOURCE)
-    check_pairs(SOURCE, plan, DONORS)
+    check_pairs(SOURCE, plan, DONORS, 45)
     with broken("is empty"):
-        check_pairs(SOURCE, dataclasses.replace(plan, b_length=plan.b_length * 0), DONORS)
+        check_pairs(SOURCE, dataclasses.replace(plan, b_length=plan.b_length * 0), DONORS, 45)
     with broken("A crosses"):
-        check_pairs(SOURCE, dataclasses.replace(plan, document=plan.document[::-1]), DONORS)
+        check_pairs(SOURCE, dataclasses.replace(plan, document=plan.document[::-1]), DONORS, 45)
     with broken("does not say"):
-        check_pairs(SOURCE, dataclasses.replace(plan, label=1 - plan.label), DONORS)
+        check_pairs(SOURCE, dataclasses.replace(plan, label=1 - plan.label), DONORS, 45)
     with broken("labelled as the continuation"):
-        check_pairs(SOURCE, dataclasses.replace(plan, b_start=np.where(plan.b_foreign, plan.b_start, 0)), DONORS)
+        check_pairs(SOURCE, dataclasses.replace(plan, b_start=np.where(plan.b_foreign, plan.b_start, 0)), DONORS, 45)
     rows = np.flatnonzero(plan.b_foreign)[:1]
     own = DONORS.keys.searchsorted(SOURCE.keys[plan.document[rows]])
     start = plan.b_start.copy()
     start[rows] = np.concatenate(([0], DONORS.ends))[DONORS.offsets[own]]
     with broken("from the document of A"):
-        check_pairs(SOURCE, dataclasses.replace(plan, b_start=start), DONORS)
+        check_pairs(SOURCE, dataclasses.replace(plan, b_start=start), DONORS, 45)
 
 
 def totals(format="segment-pair", **changes):
@@ -150,7 +150,7 @@ def totals(format="segment-pair", **changes):
 
 
 def judged(statistics, **changes):
-    settings = {"where": "train", "length": 48, "mask": MaskSettings(), "words": 29_000, "balanced": True, **changes}
+    settings = {"where": "train", "length": 48, "mask": MaskSettings(), "words": 29_000, **changes}
     return judge(statistics, **settings)
 
 

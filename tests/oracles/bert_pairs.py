@@ -15,10 +15,13 @@ def pairs(
     rng: random.Random,
     *,
     consecutive: bool = False,
+    swap: bool = False,
 ):
     """Yields ``(document, a, b, label)``; sentences are given as lengths, and segments as lists of (document, token).
 
-    ``longest``: tokens of A and B together; ``consecutive``: B from elsewhere only where a chunk has one sentence.
+    ``longest``: tokens of A and B together; ``consecutive``: B from elsewhere only where a chunk has one sentence;
+    ``swap``: of the others half are swapped before they are shortened, as google-research/albert does, with label 1;
+    those from elsewhere then have 2 (1 in ALBERT).
     """
     for number, document in enumerate(documents):
         target = rng.randint(2, longest) if rng.random() < short_probability else longest
@@ -32,10 +35,12 @@ def pairs(
             a = _tokens(documents, number, at, at + cut)
             if stop - at == 1 or (not consecutive and rng.random() < 0.5):
                 b = _random_next(documents, number, target - len(a), rng)
-                label, at = 1, at + cut
+                label, at = 1 + swap, at + cut
             else:
                 b = _tokens(documents, number, at + cut, stop)
                 label, at = 0, stop
+                if swap and rng.random() < 0.5:
+                    a, b, label = b, a, 1
             yield number, *_truncated(a, b, longest, rng), label
 
 

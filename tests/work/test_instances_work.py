@@ -138,7 +138,7 @@ def test_documents_are_in_one_split_and_none_is_lost(whole):
         assert set(table(folder, name, found).column("document").to_pylist()) == set(keys[rows & filled].tolist())
     _, _, statistics = shards.gather(shards.load_entries(str(folder / "out")))
     for name in ("train", "heldout"):
-        judged = judge(statistics[name], where=name, length=48, mask=SETTINGS.mask, words=len(WORDS) + 1, balanced=True)
+        judged = judge(statistics[name], where=name, length=48, mask=SETTINGS.mask, words=len(WORDS) + 1)
         assert 0.1 < judged["masked"] < 0.2
     assert statistics["train"]["documents"] + statistics["heldout"]["documents"] == 400
 

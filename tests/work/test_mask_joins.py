@@ -58,7 +58,7 @@ def test_a_stage_knows_the_lexicon_by_its_content(tmp_path: Path) -> None:
 def test_shares_of_spans_may_differ_more_than_those_of_tokens() -> None:
     found = {"masked": 10_000, "masked_as_mask": 8_300, "masked_as_random": 900, "masked_as_kept": 800}
     found |= {"instances": 100, "tokens": 66_000}
-    settings = {"where": "train", "length": 1000, "words": 29_000, "balanced": False}
+    settings = {"where": "train", "length": 1000, "words": 29_000}
     judge(found, mask=MaskSettings(unit="span"), **settings)  # type: ignore[arg-type]
     with pytest.raises(errors.InvariantBroken):
         judge(found, mask=MaskSettings(unit="ngram"), **settings)  # type: ignore[arg-type]

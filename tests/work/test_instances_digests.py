@@ -1,0 +1,74 @@
+"""Digests of every format with every mask unit: the same for other units, shards, orders and sizes of batches."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_instances_work import DONORS, HELDOUT, SETTINGS, VOCAB, nothing, write_documents
+
+from corpusforge import shards
+from corpusforge.content import combine
+from corpusforge.instances.build import BuildSettings
+from corpusforge.instances.masking import MaskSettings
+from corpusforge.units import ShardUnit
+from corpusforge.work import instances as work
+
+FORMATS = ("doc-sentences", "full-sentences", "segment-pair", "sentence-pair", "sop")
+UNITS = ("token", "whole-word", "ngram", "span")
+WHOLE = (0, 400)
+CUT = (0, 1, 70, 70, 280, 400)
+
+
+def encoded(folder: Path, cuts: Sequence[int]) -> list[ShardUnit]:
+    encode = work.EncodeWork(str(folder / "encoded"), VOCAB, word_starts=True)
+    for unit in write_documents(folder, list(cuts)):
+        encode(unit, nothing)
+    return work.token_units(str(folder / "encoded"))
+
+
+@pytest.fixture(scope="module")
+def tokens(tmp_path_factory: pytest.TempPathFactory) -> dict[Sequence[int], tuple[list[ShardUnit], str]]:
+    """TOKENS of the corpus as one shard and as five, one of them empty, with donors."""
+    found = {}
+    for cuts in (WHOLE, CUT):
+        folder = tmp_path_factory.mktemp("tokens")
+        units = encoded(folder, cuts)
+        found[cuts] = units, work.write_donors(str(folder), [unit.path for unit in units], VOCAB.size, DONORS)
+    return found
+
+
+def digests(
+    folder: Path,
+    given: tuple[list[ShardUnit], str],
+    settings: BuildSettings,
+    *,
+    backwards: bool = False,
+    **changes: Any,
+) -> dict[str, tuple[str, int]]:
+    units, donors = given
+    maker = work.BuildWork(str(folder), settings, copies=2, heldout=HELDOUT, donors=donors, **changes)
+    for unit in reversed(units) if backwards else units:
+        maker(unit, nothing)
+    found = shards.gather(shards.load_entries(str(folder)))[0]
+    return {t: (combine(s.content for s in some), sum(s.rows for s in some)) for t, some in found.items()}
+
+
+@pytest.mark.parametrize(("format", "unit"), itertools.product(FORMATS, UNITS))
+def test_digests(format: str, unit: str, tokens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = dataclasses.replace(SETTINGS, format=format, mask=MaskSettings(unit=unit))
+    whole = digests(tmp_path / "whole", tokens[WHOLE], settings)
+    assert min(rows for _, rows in whole.values()) > 0
+    cut = digests(tmp_path / "cut", tokens[CUT], settings, shard_bytes=20_000)
+    if format == "full-sentences":  # fills across the documents of a shard: its cut counts, nothing else does
+        assert cut != whole
+        whole = cut
+    assert cut == whole
+    assert digests(tmp_path / "backwards", tokens[CUT], settings, backwards=True) == whole
+    if format != "full-sentences":  # and across those of one batch
+        monkeypatch.setattr(work, "TOKENS", 3000)
+        assert digests(tmp_path / "batches", tokens[WHOLE], settings) == whole
