@@ -117,8 +117,10 @@ def dedupe_command(documents: str, output: str, dry_run: bool, **flags: Any) -> 
     setting("vocab.normalization", "--normalization"),
     setting("vocab.coverage", "--coverage"),
     setting("vocab.min_count", "--min-count"),
+    setting("vocab.min_pair", "--min-pair"),
     setting("vocab.allow_any_size", flag=("--allow-any-size", "--only-multiples-of-64")),
     setting("vocab.adopt", "--from"),
+    setting("vocab.sample", "--sample"),
 )
 @common(beam=True)
 def train_vocab_command(documents: str, output: str, **flags: Any) -> None:

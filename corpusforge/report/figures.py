@@ -7,6 +7,7 @@ of the corpus ever goes into a plot: labels are names of stages, reasons and set
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -152,6 +153,40 @@ def shares_figure(shares: Mapping[str, Mapping[str, float]]) -> go.Figure:
     figure.update_xaxes(range=[0, 1], tickformat=".0%")
     figure = _finish(figure, 130 + 36 * len(shares), barmode="stack", bargap=0.35)
     return figure.update_layout(legend={"traceorder": "normal", "y": 1 + 0.6 / len(shares)})
+
+
+def fertility_figure(values: Mapping[str, float]) -> go.Figure:
+    """One bar a language, in the order given from the top."""
+    go = _graph()
+    ordered = list(values.items())[::-1]
+    figure = go.Figure(
+        go.Bar(
+            y=[re.sub(r"[^\w-]", "?", name)[:16] for name, _ in ordered],  # a label may not bring its own mark-up
+            x=[value for _, value in ordered],
+            orientation="h",
+            marker={"color": BLUE},
+            texttemplate="%{x:.3f}",
+            textposition="outside",
+            cliponaxis=False,
+            hovertemplate="%{y}: %{x:.4f} tokens a word<extra></extra>",
+        )
+    )
+    figure.update_xaxes(title="tokens a word", range=[0, 1.15 * max(values.values(), default=1)])
+    figure.update_yaxes(type="category")
+    return _finish(figure, 90 + 26 * len(values), bargap=0.35)
+
+
+def frequencies_figure(ranks: Sequence[int], occurrences: Sequence[int]) -> go.Figure:
+    """Occurrences by rank, both axes logarithmic: a straight line where text obeys Zipf's law."""
+    go = _graph()
+    hover = "rank %{x:,}: %{y:,} times<extra></extra>"
+    trace = go.Scatter(
+        x=list(ranks), y=list(occurrences), mode="lines+markers", line={"color": BLUE}, hovertemplate=hover
+    )
+    figure = go.Figure(trace)
+    figure.update_xaxes(title="rank", type="log", dtick=1)
+    figure.update_yaxes(title="occurrences", type="log", dtick=1)
+    return _finish(figure, 300)
 
 
 def loss_figure(log: Sequence[Mapping[str, Any]], unigram: float | None) -> go.Figure:

@@ -22,8 +22,42 @@ PAIR_KINDS = {
 
 
 def vocabulary_section(found: Found) -> str:
-    """Statistics of the vocabulary."""
-    return elements.section("Vocabulary", "vocabulary", *_blocks(found.statistics("train-vocab")))
+    """Statistics of the vocabulary: of all text, by language, and as plots."""
+    statistics = dict(found.statistics("train-vocab"))
+    languages, lengths, frequencies = (statistics.pop(key, None) for key in ("languages", *_CURVES))
+    parts = _blocks({key: value for key, value in statistics.items() if key != "sample"})
+    if languages:
+        rows = [
+            [name, *(number(value[key]) for key in _OF_LANGUAGE), " ".join(value["longest_tokens"])]
+            for name, value in languages.items()
+        ]
+        header = ["", *map(words, _OF_LANGUAGE), "longest tokens"]
+        note = f"On a sample of documents, {statistics['sample']}." if "sample" in statistics else ""
+        table = elements.table(header, rows, numbers=range(1, len(_OF_LANGUAGE) + 1))
+        fertility = figures.fertility_figure({name: value["fertility"] for name, value in languages.items()})
+        parts += [_titled("By language", table), elements.paragraph(note) if note else ""]
+        parts += [_plotted("Tokens a word, by language", fertility)]
+    if lengths:
+        parts.append(_plotted("Characters of a token", figures.histogram_figure(lengths, "characters of a token")))
+    if frequencies and frequencies["ranks"]:
+        curve = figures.frequencies_figure(frequencies["ranks"], frequencies["occurrences"])
+        parts.append(_plotted("Occurrences of tokens in the sample, by rank", curve))
+    return elements.section("Vocabulary", "vocabulary", *parts)
+
+
+_CURVES = ("token_lengths", "token_frequencies")
+_OF_LANGUAGE = (
+    *("documents", "words", "tokens", "fertility", "bytes_per_token", "unknown_rate", "character_coverage"),
+    "unseen_share",
+)
+
+
+def _titled(title: str, inner: str) -> str:
+    return f"<h3>{elements.text(title)}</h3>{inner}"
+
+
+def _plotted(title: str, figure: Any) -> str:
+    return _titled(title, elements.plot(figure, title))
 
 
 def _blocks(statistics: Mapping[str, Any]) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from corpusforge.sections.fields import OneOf, at_least, between, option
 
-FAMILIES = ("wordpiece", "bpe", "unigram", "sentencepiece-bpe")
+FAMILIES = ("wordpiece", "wordpiece-likelihood", "bpe", "unigram", "sentencepiece-bpe")
 """Families of vocabularies (`corpusforge.tokens.families`)."""
 
 
@@ -24,6 +24,12 @@ class Vocab:
     min_count: int = option(2, "words seen less often are not learned from", unit="occurrences", check=at_least(1))
     max_words: int = option(4_000_000, "distinct words the learner reads: the most frequent ones", check=at_least(1000))
     alphabet: int = option(1000, "distinct characters kept (HF and google default)", check=at_least(64))
+    min_pair: int = option(
+        0,
+        "wordpiece-likelihood: pairs seen less often are never merged; 0: the bound starts at the top and is halved",
+        unit="occurrences",
+        check=at_least(0),
+    )
     normalization: str = option(
         "albert",
         "unigram, sentencepiece-bpe; albert: quotes, and uncased NFKD; others: rules of sentencepiece (T5: nmt_nfkc)",
@@ -36,6 +42,9 @@ class Vocab:
     )
     allow_any_size: bool = option(False, "accept a size that is no multiple of 64")
     adopt: str = option("", "a tokenizer folder to take over instead of learning", is_path=True)
+    sample: str = option(
+        "", "a folder of documents to take the figures from; none: those it is learned from", is_path=True
+    )
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,10 @@ def _make_way(
     if held is None:
         mend = "choose another folder (--overwrite only replaces a stage's output)"
         raise errors.OutputTaken(folder, "holds files that no stage wrote", mend)
-    barren = held.get("stage") == stage and not any(_has_files(shards.join(folder, name)) for name in WRITTEN)
+    written = shards.exists(shards.join(folder, shards.MANIFEST)) or any(
+        _has_files(shards.join(folder, name)) for name in WRITTEN
+    )
+    barren = held.get("stage") == stage and not written
     if not (overwrite or barren):
         what = _difference(held, stage, recipe, upstream)
         raise errors.OutputTaken(folder, what, "choose another folder, or --overwrite to replace it")
@@ -100,6 +103,9 @@ WRITTEN = (
 )
 """Folders that stages write below their own; nothing else is ever removed."""
 
+WRITTEN_FILES = (TIMING, "README.md", "log.jsonl", "vocab.txt", "merges.txt", "spiece.model")
+"""Files that stages write into their folder, and all that end in .json."""
+
 
 def clear(folder: str) -> None:
     """Remove what a stage wrote: its manifest first, so that what is left is never taken for finished."""
@@ -107,7 +113,7 @@ def clear(folder: str) -> None:
     for name in WRITTEN:
         shards.remove(shards.join(folder, name))
     for name in shards.list_names(folder, ""):
-        if name in (TIMING, "README.md", "log.jsonl", "evaluation.json", "vocab.txt") or name.endswith(".json"):
+        if name in WRITTEN_FILES or name.endswith(".json"):
             shards.remove(shards.join(folder, name))
 
 

@@ -46,6 +46,8 @@ def _tables(manifest: Manifest) -> list[object]:
     if numbers:
         rows = [[words(key), number(value)] for key, value in numbers.items()]
         tables.append(terminal.table(manifest.stage, ["", "value"], rows))
+    if manifest.statistics.get("languages") and manifest.stage == "train-vocab":
+        tables.append(languages_table(manifest.statistics["languages"]))
     if manifest.stage == "build-instances":
         tables += [_instances_table(manifest), _encoded_line(manifest.statistics.get("encoded", {}))]
     return tables
@@ -80,6 +82,16 @@ def methods_table(methods: Mapping[str, Any]) -> object:
         left = [number(found.get("documents_out", 0)), size(found.get("text_bytes_out", 0))]
         rows.append([name, *left, f"{dropped(found, 'documents'):.1%}", f"{dropped(found, 'text_bytes'):.1%}"])
     return terminal.table("By method", ["method", "documents left", "text", "documents gone", "text gone"], rows)
+
+
+def languages_table(languages: Mapping[str, Any]) -> object:
+    """What a vocabulary does to each language of its sample."""
+    columns = ("words", "fertility", "bytes_per_token", "unknown_rate", "character_coverage", "unseen_share")
+    rows = [
+        [name, *(number(found[key]) for key in columns), visible(" ".join(found["longest_tokens"][:3]))]
+        for name, found in languages.items()
+    ]
+    return terminal.table("By language", ["language", *map(words, columns), "longest tokens"], rows)
 
 
 def tally_table(tallies: Tallies) -> object:

@@ -62,16 +62,17 @@ def learn(section: Any, counts: pa.Table) -> Learned:
             coverage=section.coverage,
             allow_any_size=section.allow_any_size,
         )
-    from corpusforge.tokens.learn_wordpiece import learn as learn_wordpiece
+    from corpusforge.tokens import learn_likelihood, learn_wordpiece
 
-    return learn_wordpiece(
-        counts,
-        section.size,
-        unused=section.unused,
-        lowercase=section.lowercase,
-        alphabet=section.alphabet,
-        allow_any_size=section.allow_any_size,
-    )
+    settings: dict[str, Any] = {
+        "unused": section.unused,
+        "lowercase": section.lowercase,
+        "alphabet": section.alphabet,
+        "allow_any_size": section.allow_any_size,
+    }
+    if section.model == "wordpiece-likelihood":
+        return learn_likelihood.learn(counts, section.size, min_pair=section.min_pair, **settings)
+    return learn_wordpiece.learn(counts, section.size, **settings)
 
 
 def _piece_cutting(section: Any) -> PieceCutting:

@@ -66,7 +66,9 @@ def _from_native(folder: str, config: dict[str, Any], names: dict[str, str]) -> 
         return sentencepiece_family.from_model(model, f"{folder}/spiece.model", config, named)
     ids, merges = read_bytes(f"{folder}/vocab.json"), read_bytes(f"{folder}/merges.txt")
     if ids is None or merges is None:
+        kind = config.get("tokenizer_class")
         what = "no tokenizer.json, no vocab.txt, no vocab.json with merges.txt, no spiece.model"
+        what = f"the {kind} in it has {what}" if kind else what
         raise errors.ManifestInvalid(folder, what, _MEND)
     try:
         return byte_bpe.from_files(folder, ids, merges, config, _with_defaults(names, "BPE"))

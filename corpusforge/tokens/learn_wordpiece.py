@@ -43,6 +43,25 @@ class Learned(NamedTuple):
     statistics: dict[str, float]
 
 
+class Prepared(NamedTuple):
+    """What a learner of WordPiece begins with: words of the alphabet alone, sorted, and its characters.
+
+    ``characters`` begin words, ``inner`` are those that occur inside, as ``##c``; ``room``: ids for both and merges.
+    """
+
+    kept: pa.Table
+    characters: list[str]
+    inner: list[str]
+    room: int
+    normalization: Normalization
+    statistics: dict[str, float]
+
+    @property
+    def first(self) -> list[str]:
+        """The pieces that are there before any merge."""
+        return [*self.characters, *self.inner]
+
+
 def learn_wordpiece(counts: pa.Table, size: int, **settings: Any) -> Vocab:
     """The vocabulary of `learn`, without its statistics."""
     return learn(counts, size, **settings).vocab
@@ -66,27 +85,39 @@ def learn(
 
     Raises `errors.RecipeInvalid` where the size is no multiple of 64 or too small for specials, slots and characters.
     """
-    check_size(size, allow_any_size=allow_any_size)
+    prepared = prepare(counts, size, unused=unused, lowercase=lowercase, alphabet=alphabet, any_size=allow_any_size)
+    scaled, scale = scale_counts(prepared.kept["count"].to_numpy(), fed)
+    pieces = _train(prepared, scaled)
+    vocab = arrange(pieces, size, unused, prepared.normalization)
+    statistics = {
+        **prepared.statistics,
+        "words_learned_from": int(np.count_nonzero(scaled)),
+        "words_scaled_away": int(np.count_nonzero(scaled == 0)),
+        "count_scale": scale,
+        "merges": len(pieces) - len(prepared.first),
+        "unused": len(vocab.unused),
+    }
+    return Learned(vocab, statistics)
+
+
+def prepare(counts: pa.Table, size: int, *, unused: int, lowercase: bool, alphabet: int, any_size: bool) -> Prepared:
+    """Check the size, choose the alphabet, and leave out words that are too long or not made of it.
+
+    Raises `errors.RecipeInvalid` where the size is no multiple of 64 or too small for specials, slots and characters.
+    """
+    check_size(size, allow_any_size=any_size)
     normalization = Normalization(lowercase)
     ordered = counts.take(pc.sort_indices(counts["word"]))
     short = ordered.filter(pc.less_equal(pc.utf8_length(ordered["word"]), MAX_WORD_CHARACTERS))
     characters, kept = _limit_alphabet(short, alphabet)
     inner = [f"##{c}" for c in characters if _goes_inside(c, normalization)]
-    room = _room(size, unused, len(characters) + len(inner))
-    scaled, scale = scale_counts(kept["count"].to_numpy(), fed)
-    pieces = _train(kept["word"].to_pylist(), scaled, characters, inner, room)
-    vocab = arrange(pieces, size, unused, normalization)
-    statistics = {
+    statistics: dict[str, float] = {
         "characters": len(characters),
-        "words_learned_from": int(np.count_nonzero(scaled)),
-        "words_scaled_away": int(np.count_nonzero(scaled == 0)),
         "words_too_long": len(counts) - len(short),
         "words_outside_alphabet": len(short) - len(kept),
-        "count_scale": scale,
-        "merges": len(pieces) - len(characters) - len(inner),
-        "unused": len(vocab.unused),
     }
-    return Learned(vocab, statistics)
+    room = _room(size, unused, len(characters) + len(inner))
+    return Prepared(kept, characters, inner, room, normalization, statistics)
 
 
 def scale_counts(counts: npt.NDArray[np.uint64], bound: int) -> tuple[npt.NDArray[np.int64], float]:
@@ -112,7 +143,7 @@ def _limit_alphabet(counts: pa.Table, limit: int) -> tuple[list[str], pa.Table]:
     """The most frequent characters, sorted, and the words that are made of them alone."""
     sums = []
     for part in _slices(counts):
-        points, owners = _characters(part)
+        points, owners = characters_of(part)
         # Arrow adds up in 64-bit integers; NumPy's weighted bincount would use floats.
         table = pa.table({"point": points, "count": part["count"].take(pa.array(owners))})
         sums.append(table.group_by("point", use_threads=False).aggregate([("count", "sum")]))
@@ -123,7 +154,7 @@ def _limit_alphabet(counts: pa.Table, limit: int) -> tuple[list[str], pa.Table]:
     chosen = np.sort(totals["point"].take(order.slice(0, limit)).to_numpy())
     inside = []
     for part in _slices(counts):
-        points, owners = _characters(part)
+        points, owners = characters_of(part)
         foreign = np.bincount(owners[~np.isin(points, chosen)], minlength=len(part))
         inside.append(part.filter(pa.array(foreign == 0)))
     return [chr(point) for point in chosen.tolist()], pa.concat_tables(inside)
@@ -133,7 +164,7 @@ def _slices(counts: pa.Table) -> list[pa.Table]:
     return [counts.slice(row, _SLICE_WORDS) for row in range(0, len(counts), _SLICE_WORDS)]
 
 
-def _characters(counts: pa.Table) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+def characters_of(counts: pa.Table) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
     """Code points of all words, one after another, and the number of the word each belongs to."""
     words = counts["word"]
     points = np.frombuffer("".join(words.to_pylist()).encode("utf-32-le"), np.uint32)
@@ -153,20 +184,18 @@ def _goes_inside(character: str, normalization: Normalization) -> bool:
     return len(splitter_for(normalization).words_of(f"a{character}a")) == 1
 
 
-def _train(
-    words: list[str], counts: npt.NDArray[np.int64], characters: list[str], inner: list[str], room: int
-) -> list[str]:
+def _train(prepared: Prepared, counts: npt.NDArray[np.int64]) -> list[str]:
     from tokenizers import Tokenizer, models, trainers
 
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     trainer = trainers.WordPieceTrainer(
-        vocab_size=room,
+        vocab_size=prepared.room,
         min_frequency=1,
-        special_tokens=[*characters, *inner],
+        special_tokens=prepared.first,
         continuing_subword_prefix="##",
         show_progress=False,
     )
-    tokenizer.train_from_iterator(repeated(words, counts), trainer)
+    tokenizer.train_from_iterator(repeated(prepared.kept["word"].to_pylist(), counts), trainer)
     ids = tokenizer.get_vocab(with_added_tokens=False)
     return sorted(ids, key=ids.__getitem__)
 

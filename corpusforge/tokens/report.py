@@ -1,13 +1,16 @@
-"""What a vocabulary does to text: the figures that stand in its manifest.
+"""What a vocabulary does to text: the figures that stand in its manifest, of all text and of every language.
 
-In: a `Vocab` and a sample of DOCUMENTS it was not learned from. Out: plain numbers and short lists.
+In: a `Vocab` and a sample of text. Out: plain numbers and short lists. The decision: everything follows from one count
+of the sample, by id and by character, so the figures of all text are those of the languages added up.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,45 +20,127 @@ from corpusforge.tokens.encode import Encoder
 from corpusforge.tokens.pieces import SPACE
 from corpusforge.tokens.vocab import Vocab
 
+UNKNOWN_LANGUAGE = "unknown"
+"""What text is called whose language nobody determined."""
 
-def describe(vocab: Vocab, sample: pa.StringArray, top: int = 20) -> dict[str, Any]:
-    """Figures of a vocabulary on a text column.
+LANGUAGES = 32
+"""Languages told apart, those of most text; the others are counted together as "other"."""
 
-    ``fertility``: tokens a word; ``unknown_rate``: share of tokens that are [UNK]; ``character_coverage``: share of
-    characters of normalised words that have a token; ``unknown_characters``: the most frequent of those that have
-    none, with counts (where tokens are bytes, every character has some); ``longest_tokens``; ``unused_share`` and
-    ``unseen_share``: ids that are slots, or words that the sample never uses, of all ids.
+LONGEST_LENGTH = 64
+"""Longer tokens are counted as of this many characters."""
+
+_RANKS = 64
+"""Points of the curve of frequencies, evenly spaced on a logarithmic axis."""
+
+
+class Counted(NamedTuple):
+    """What a vocabulary made of some text. ``occurrences``: by id; ``characters``: (point, count) of words."""
+
+    documents: int
+    bytes: int
+    words: int
+    occurrences: npt.NDArray[np.int64]
+    characters: list[pa.Table]
+
+
+def describe(
+    vocab: Vocab, sample: pa.StringArray, languages: pa.StringArray | None = None, top: int = 20
+) -> dict[str, Any]:
+    """Figures of a vocabulary on a text column; ``languages``: those of the rows, null where not known.
+
+    ``fertility``: tokens a word, as the family cuts words; ``unknown_rate``: share of tokens that are [UNK];
+    ``character_coverage``: share of characters of normalised words that have a token; ``unknown_characters``: the most
+    frequent of those that have none, with counts (where tokens are bytes, every character has some);
+    ``longest_tokens``; ``unused_share`` and ``unseen_share``: ids that are slots, or others that the sample never uses,
+    of all ids; ``token_lengths``: tokens by their characters; ``token_frequencies``: occurrences at some ranks;
+    ``languages``: the same by language, most text first, with the longest tokens seen in it.
     """
-    data, rows = text_bytes(sample)
-    seen = np.zeros(vocab.size, np.bool_)
-    words = tokens = unknown = 0
-    characters: list[pa.Table] = []
     encoder = Encoder(vocab)
-    for part in vocab.cutting.splitter().chunks(data, rows):
-        ids = encoder.encode_words(part.values)[0]
-        seen[ids] = True
-        words, tokens = words + len(part.values), tokens + len(ids)
-        unknown += int(np.count_nonzero(ids == vocab.specials.unk))
-        characters.append(_characters(part.values))
-    counts = [(p, n) for p, n in _summed(characters) if chr(p) != SPACE]
-    foreign = _foreign(vocab, counts)
-    total = sum(n for _, n in counts)
-    slots = len(vocab.unused)
+    parts = {name: _count(encoder, rows) for name, rows in _by_language(sample, languages).items()}
+    whole = functools.reduce(_together, parts.values(), Counted(0, 0, 0, np.zeros(vocab.size, np.int64), []))
+    known, slots = _known_characters(vocab), len(vocab.unused)
+    sums = {f"sample_{key}": getattr(whole, key) for key in ("documents", "bytes", "words")}
     return {
         "size": vocab.size,
-        "sample_bytes": int(rows[-1] - rows[0]),
-        "sample_words": words,
-        "sample_tokens": tokens,
-        "fertility": tokens / max(words, 1),
-        "bytes_per_token": int(rows[-1] - rows[0]) / max(tokens, 1),
-        "unknown_rate": unknown / max(tokens, 1),
-        "character_coverage": 1 - sum(n for _, n in foreign) / max(total, 1),
-        "unknown_characters": [{"character": c, "count": n} for c, n in foreign[:top]],
+        **sums,
+        "sample_tokens": int(whole.occurrences.sum()),
+        **_rates(vocab, whole, known),
+        "unknown_characters": [{"character": c, "count": n} for c, n in _foreign(_summed(whole), known)[:top]],
         "longest_tokens": longest_tokens(vocab, _pieces(vocab))[:top],
         "unused_slots": slots,
         "unused_share": slots / vocab.size,
-        "unseen_share": (vocab.size - slots - int(seen.sum())) / vocab.size,
+        "token_lengths": _lengths(vocab),
+        "token_frequencies": _frequencies(whole.occurrences),
+        "languages": {name: _of_language(vocab, part, known) for name, part in parts.items()},
     }
+
+
+def _by_language(sample: pa.StringArray, languages: pa.StringArray | None) -> dict[str, pa.StringArray]:
+    """The rows of each language, the one of most bytes first."""
+    if languages is None:
+        languages = pa.nulls(len(sample), pa.string())
+    named = pc.fill_null(languages, UNKNOWN_LANGUAGE)
+    table = pa.table({"language": named, "bytes": pc.binary_length(sample).cast(pa.int64())})
+    sums = table.group_by("language", use_threads=False).aggregate([("bytes", "sum")])
+    order = sums.sort_by([("bytes_sum", "descending"), ("language", "ascending")])["language"].to_pylist()
+    found = {name: sample.filter(pc.equal(named, name)) for name in order[:LANGUAGES]}
+    if len(order) > LANGUAGES:
+        found["other"] = sample.filter(pc.invert(pc.is_in(named, pa.array(order[:LANGUAGES]))))
+    return found
+
+
+def _count(encoder: Encoder, sample: pa.StringArray) -> Counted:
+    data, rows = text_bytes(sample)
+    occurrences = np.zeros(encoder.vocab.size, np.int64)
+    words, characters = 0, []
+    for part in encoder.vocab.cutting.splitter().chunks(data, rows):
+        occurrences += np.bincount(encoder.encode_words(part.values)[0], minlength=len(occurrences))
+        words += len(part.values)
+        characters.append(_characters(part.values))
+    return Counted(len(sample), int(rows[-1] - rows[0]), words, occurrences, characters)
+
+
+def _together(one: Counted, other: Counted) -> Counted:
+    sums = (one.documents + other.documents, one.bytes + other.bytes, one.words + other.words)
+    return Counted(*sums, one.occurrences + other.occurrences, one.characters + other.characters)
+
+
+def _rates(vocab: Vocab, counted: Counted, known: set[str] | None) -> dict[str, float]:
+    tokens = int(counted.occurrences.sum())
+    characters = _summed(counted)
+    total, foreign = sum(n for _, n in characters), sum(n for _, n in _foreign(characters, known))
+    seen = int(np.count_nonzero(counted.occurrences))
+    return {
+        "fertility": tokens / max(counted.words, 1),
+        "bytes_per_token": counted.bytes / max(tokens, 1),
+        "unknown_rate": int(counted.occurrences[vocab.specials.unk]) / max(tokens, 1),
+        "character_coverage": 1 - foreign / max(total, 1),
+        "unseen_share": (vocab.size - len(vocab.unused) - seen) / vocab.size,
+    }
+
+
+def _of_language(vocab: Vocab, counted: Counted, known: set[str] | None) -> dict[str, Any]:
+    reserved = set(vocab.reserved)
+    seen = [vocab.tokens[i] for i in np.flatnonzero(counted.occurrences).tolist() if i not in reserved]
+    sums = {"documents": counted.documents, "bytes": counted.bytes, "words": counted.words}
+    tokens = {"tokens": int(counted.occurrences.sum())}
+    longest = longest_tokens(vocab, seen)[:5]
+    return {**sums, **tokens, **_rates(vocab, counted, known), "longest_tokens": longest}
+
+
+def _lengths(vocab: Vocab) -> list[int]:
+    """Tokens of 0, 1, 2, ... characters; specials and slots apart."""
+    lengths = [min(len(spelling(vocab, token)), LONGEST_LENGTH) for token in _pieces(vocab)]
+    return [int(n) for n in np.bincount(np.array(lengths, np.int64))]
+
+
+def _frequencies(occurrences: npt.NDArray[np.int64]) -> dict[str, list[int]]:
+    """Occurrences of the most frequent token, the second, ...: at some ranks up to the last that occurs."""
+    ordered = np.sort(occurrences[occurrences > 0])[::-1]
+    if not len(ordered):
+        return {"ranks": [], "occurrences": []}
+    ranks = np.unique(np.geomspace(1, len(ordered), _RANKS).round().astype(np.int64))
+    return {"ranks": ranks.tolist(), "occurrences": ordered[ranks - 1].tolist()}
 
 
 def spelling(vocab: Vocab, token: str) -> str:
@@ -83,25 +168,29 @@ def _characters(words: pa.StringArray) -> pa.Table:
     return pa.table({"point": points, "count": counts})
 
 
-def _summed(tables: list[pa.Table]) -> list[tuple[int, int]]:
-    """(code point, count), most frequent first, then by code point."""
-    if not tables:
+def _summed(counted: Counted) -> list[tuple[str, int]]:
+    """Characters with counts, most frequent first, then by code point; not the one that stands for spaces."""
+    if not counted.characters:
         return []
-    summed = pa.concat_tables(tables).group_by("point", use_threads=False).aggregate([("count", "sum")])
-    order = pc.sort_indices(summed, sort_keys=[("count_sum", "descending"), ("point", "ascending")])
-    ordered = summed.take(order)
-    return list(zip(ordered["point"].to_pylist(), ordered["count_sum"].to_pylist(), strict=True))
+    tables = pa.concat_tables(counted.characters)
+    summed = tables.group_by("point", use_threads=False).aggregate([("count", "sum")])
+    ordered = summed.sort_by([("count_sum", "descending"), ("point", "ascending")])
+    points, counts = ordered["point"].to_pylist(), ordered["count_sum"].to_pylist()
+    return [(chr(point), n) for point, n in zip(points, counts, strict=True) if chr(point) != SPACE]
 
 
-def _foreign(vocab: Vocab, counts: list[tuple[int, int]]) -> list[tuple[str, int]]:
+def _known_characters(vocab: Vocab) -> set[str] | None:
+    """Characters with a token; None where every byte has one."""
+    if vocab.family.name == "bpe":
+        return None
+    return set("".join(spelling(vocab, token) for token in _pieces(vocab)))
+
+
+def _foreign(counts: list[tuple[str, int]], known: set[str] | None) -> list[tuple[str, int]]:
     """Characters without a token, with counts."""
-    if vocab.family.name == "bpe":  # every byte has one
-        return []
-    known = set("".join(spelling(vocab, token) for token in _pieces(vocab)))
-    return [(chr(point), count) for point, count in counts if chr(point) not in known]
+    return [] if known is None else [(character, n) for character, n in counts if character not in known]
 
 
 def _pieces(vocab: Vocab) -> list[str]:
-    specials = vocab.specials
-    reserved = {specials.pad, specials.unk, specials.cls, specials.sep, specials.mask, *vocab.unused}
+    reserved = set(vocab.reserved) | {vocab.specials.unk}
     return [token for i, token in enumerate(vocab.tokens) if i not in reserved]

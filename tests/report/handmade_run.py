@@ -11,6 +11,7 @@ import pyarrow as pa
 from corpusforge import schemas, shards
 from corpusforge.content import combine
 from corpusforge.shards import Manifest, ShardWriter
+from corpusforge.tokens.report import describe
 from corpusforge.tokens.wordpiece import arrange
 from corpusforge.tokens.words import Normalization
 
@@ -115,8 +116,9 @@ def _deduplicated(folder: Path, documents: list[dict[str, Any]]) -> None:
 
 def _built(folder: Path) -> None:
     """The vocabulary and the instances."""
-    write_stage(folder / "vocab", "train-vocab", {}, statistics={"size": 128, "fertility": 1.31, "sample": {"a": 1}})
     vocab = arrange(["the", "river", "runs", "##ing", "."], 128, 4, Normalization())
+    figures = describe(vocab, pa.array(["The river runs.", HOSTILE]), pa.array(["en", "</script><b>x"]))
+    write_stage(folder / "vocab", "train-vocab", {}, statistics={**figures, "sample": "held out"})
     for below in ("vocab", "instances/vocab"):
         for name, data in vocab.save_files().items():
             shards.write_bytes(str(folder / below / name), data)

@@ -1,0 +1,77 @@
+"""The stage train-vocab: a vocabulary taken over, what is printed and kept of its figures, and where they come from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corpusforge import errors, recipe, schemas
+from corpusforge.report import html
+from corpusforge.report.gather import gather
+from corpusforge.stages import instances, sample, summary
+from corpusforge.stages.stage import Execution, Outcome, upstream_units
+from tests.report.handmade_run import write_stage
+from tests.tokens.small_vocabularies import FAMILIES, made_up_text, of_family
+from tests.tokens.transformers_folders import write
+
+
+def corpus(folder: Path, languages: tuple[str | None, ...] = ("en", "de", None)) -> str:
+    rows = [
+        {"id": f"{n:032x}", "url": None, "source": "s", "position": n, "timestamp": None,
+         "language": languages[n % len(languages)], "text": text}
+        for n, text in enumerate(made_up_text().to_pylist())
+    ]  # fmt: skip
+    write_stage(folder, "clean", {"documents": (schemas.DOCUMENTS, rows)})
+    return str(folder)
+
+
+def train(documents: str, output: Path, **settings: Any) -> Outcome:
+    made = recipe.build({"vocab": settings}, where="the test")
+    return instances.train_vocab(made, documents, str(output), Execution(workers=1))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_folder_is_adopted_and_described(family: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    theirs = write(of_family(family), tmp_path / "theirs")
+    outcome = train(corpus(tmp_path / "clean"), tmp_path / "vocab", adopt=str(theirs))
+    statistics = outcome.manifest.statistics
+    assert outcome.manifest.content == {"vocab": of_family(family).digest}
+    assert set(statistics["languages"]) == {"en", "de", "unknown"}
+    assert statistics["sample"] == "not learned from"
+    summary.show_outcome(outcome)
+    shown = capsys.readouterr().out
+    assert "By language" in shown and "unknown rate" in shown.replace("\n", " ")
+    made = html.page(gather(str(tmp_path)))
+    for title in ("By language", "Tokens a word, by language", "Characters of a token", "by rank"):
+        assert title in made
+
+
+def test_figures_on_text_held_out(tmp_path: Path) -> None:
+    theirs = write(of_family("bpe"), tmp_path / "theirs")
+    documents, apart = corpus(tmp_path / "clean"), corpus(tmp_path / "apart", ("fr",))
+    outcome = train(documents, tmp_path / "vocab", adopt=str(theirs), sample=apart)
+    assert set(outcome.manifest.statistics["languages"]) == {"fr"}
+    assert train(documents, tmp_path / "vocab", adopt=str(theirs), sample=apart).skipped
+    with pytest.raises(errors.OutputTaken, match=r"vocab\.sample"):
+        train(documents, tmp_path / "vocab", adopt=str(theirs))
+
+
+def test_an_unknown_family_is_named(tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs/tokenizer_config.json").write_text('{"tokenizer_class": "XLMTokenizer"}', "utf-8")
+    with pytest.raises(errors.ManifestInvalid, match="XLMTokenizer"):
+        train(corpus(tmp_path / "clean"), tmp_path / "vocab", adopt=str(tmp_path / "theirs"))
+
+
+def test_the_sample_follows_hashes_and_not_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    units = upstream_units(corpus(tmp_path / "clean"), "documents")[1]
+    text, languages = sample.draw(units)
+    assert sorted(text.to_pylist()) == sorted(made_up_text().to_pylist())
+    assert len(languages) == len(text)
+    monkeypatch.setattr(sample, "SAMPLE_BYTES", 1000)
+    some = sample.draw(units)[0].to_pylist()
+    assert some == text.to_pylist()[: len(some)]
+    assert 1000 <= sum(len(each.encode()) for each in some) < 1400
+    assert len(sample.draw([])[0]) == 0

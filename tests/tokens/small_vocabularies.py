@@ -1,0 +1,39 @@
+"""A small vocabulary of every family, learned from a made-up text."""
+
+from __future__ import annotations
+
+import functools
+import random
+
+import pyarrow as pa
+
+from corpusforge.tokens import learn_bpe, learn_likelihood, learn_sentencepiece, learn_wordpiece
+from corpusforge.tokens.counts import count_words
+from corpusforge.tokens.gpt2_split import GPT2
+from corpusforge.tokens.pieces import PieceCutting
+from corpusforge.tokens.vocab import Vocab
+
+FAMILIES = ("wordpiece", "wordpiece-likelihood", "bpe", "unigram", "sentencepiece-bpe")
+
+
+@functools.cache
+def made_up_text() -> pa.StringArray:
+    """Sixty documents of a language of 400 words."""
+    rng = random.Random(5)
+    words = ["".join(rng.choices("abdeiknorstü", k=rng.randint(1, 7))) for _ in range(400)]
+    return pa.array([" ".join(rng.choices(words, k=40)) + "." for _ in range(60)])
+
+
+@functools.cache
+def of_family(name: str) -> Vocab:
+    """A vocabulary learned from `made_up_text`."""
+    text = made_up_text()
+    if name == "bpe":
+        return learn_bpe.learn_bpe(count_words(text, GPT2), 512)
+    if name in ("unigram", "sentencepiece-bpe"):
+        cutting, algorithm = PieceCutting(), name.removeprefix("sentencepiece-")
+        counts = count_words(text, cutting)
+        return learn_sentencepiece.learn(counts, 256, algorithm=algorithm, cutting=cutting, unused=3).vocab
+    if name == "wordpiece-likelihood":
+        return learn_likelihood.learn(count_words(text), 256, unused=3, min_pair=5).vocab
+    return learn_wordpiece.learn(count_words(text), 256, unused=3).vocab
