@@ -22,10 +22,11 @@ lint: $(STAMP)
 fast: $(STAMP)
 	$(BIN)/python -m pytest -m "not slow"
 
-parity: .venv-tfds/.installed .venv-tfds3/.installed .venv-datatrove/.installed
+parity: .venv-tfds/.installed .venv-tfds3/.installed .venv-datatrove/.installed .venv-transformers4/.installed
 	.venv-tfds/bin/python -m pytest tests/parity
 	.venv-tfds3/bin/python -m pytest tests/parity/test_c4_tfds_2.py
 	.venv-datatrove/bin/python -m pytest tests/parity
+	.venv-transformers4/bin/python -m pytest tests/parity/test_transformers4.py
 
 .venv-%/.installed: benchmarks/requirements-%.txt pyproject.toml
 	$(PYTHON) -m venv .venv-$*

@@ -1,0 +1,31 @@
+"""Vocabulary folders in transformers 4, which most installations still have: the same checks as in 5.
+
+Runs where transformers 4 is installed (``benchmarks/requirements-transformers4.txt`` beside CorpusForge).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("transformers", reason="needs benchmarks/requirements-transformers4.txt")
+
+import transformers
+
+from tests.tokens import adopted_folders
+from tests.tokens.small_vocabularies import FAMILIES
+from tests.tokens.transformers_folders import check_folder
+
+OLD = transformers.__version__.startswith("4.")
+pytestmark = pytest.mark.skipif(not OLD, reason="needs benchmarks/requirements-transformers4.txt")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_folders_load_in_4(family: str, tmp_path: Path) -> None:
+    check_folder(family, tmp_path)
+
+
+@pytest.mark.parametrize("kind", adopted_folders.KINDS)
+def test_folders_of_4_are_adopted(kind: str, tmp_path: Path) -> None:
+    adopted_folders.check(kind, tmp_path)
