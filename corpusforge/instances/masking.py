@@ -18,6 +18,7 @@ once (SpanBERT, section 3.1).
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +36,6 @@ UNITS = ("token", "whole-word", "ngram", "span")
 """What is masked together."""
 
 _RUNS_SLICE = 1 << 19  # for n-grams and spans, whose steps cost the same for few instances as for many
-
 _SLICE = 1 << 17  # tokens handled at once, so that temporaries stay in the cache: 150 M tokens/s, 95 at 2**22
 
 
@@ -68,12 +68,16 @@ class Specials:
         table[[self.pad, self.unk, self.cls, self.sep, self.mask]] = True
         return table
 
-    def words(self) -> Ids:
-        """Ids that a random replacement may draw: neither special nor unused, ascending."""
+    @functools.cached_property
+    def is_word(self) -> npt.NDArray[np.bool_]:
+        """For each id whether it is neither special nor unused, ``[size]``; kept, as unused slots may be many."""
         allowed = ~self.is_special()
-        allowed[list(self.unused)] = False
-        found = np.flatnonzero(allowed)
-        return found.astype(np.uint16) if self.size <= 1 << 16 else found.astype(np.uint32)
+        allowed[np.array(self.unused, np.int64)] = False
+        return allowed
+
+    def words(self) -> Ids:
+        """Ids that a random replacement may draw, ascending."""
+        return np.flatnonzero(self.is_word).astype(np.uint16 if self.size <= 1 << 16 else np.uint32)
 
 
 class Masked(NamedTuple):
@@ -103,7 +107,7 @@ class Masker:
         if settings.unit not in UNITS:
             raise ValueError(f"no mask unit {settings.unit!r}")
         self.specials, self.settings, self.seed = specials, settings, seed
-        self._special, self._words = specials.is_special(), specials.words()
+        self._maskable, self._words = ~specials.is_special(), specials.words()
 
     @property
     def needs_words(self) -> bool:
@@ -131,14 +135,14 @@ class Masker:
         lengths = np.diff(offsets)
         runs: Runs | None = None
         if self.needs_words:
-            maskable = ~self._special[ids]
+            maskable = self._maskable.take(ids)
             units = units_of(maskable, starts, offsets)
             tokens = np.concatenate(([0], np.cumsum(maskable)))[offsets]
             budgets = np.minimum(mask_counts(lengths, self.settings), np.diff(tokens))
             flat, runs = self._choose_units(sequences, units, budgets)
             counts = np.diff(np.searchsorted(flat, offsets))
         else:
-            candidates = np.flatnonzero(~self._special[ids])
+            candidates = np.flatnonzero(self._maskable.take(ids))
             bounds = np.searchsorted(candidates, offsets)
             counts = np.minimum(mask_counts(lengths, self.settings), np.diff(bounds))
             flat = candidates[_choose(sequences, bounds, counts)]

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from corpusforge import errors, seeds
 from corpusforge.instances.ragged import I64, offsets_of
 from corpusforge.loader.corpus import Corpus, Small
+from corpusforge.loader.order import order_of
 from corpusforge.loader.packing import BYTES_OF_PACKS, pack
 
 BYTES_OF_BATCHES = 12
@@ -196,9 +197,9 @@ class Epochs:
         sort_by = seeds.words(self.seed, "batches", self._corpus.keys[copy.instances], epoch)
         if number[-1]:
             sort_by = (sort_by >> (np.uint64(64) - bits)) | (number << bits)
-        order = copy.instances[np.argsort(sort_by, kind="stable")]
+        order = copy.instances[order_of(sort_by)]
         units = seeds.words(self.seed, "batch-order", np.arange(len(copy.widths), dtype=np.uint64), epoch)
-        return order, np.argsort(units, kind="stable").astype(np.int32)
+        return order, order_of(units).astype(np.int32)
 
 
 def cut_bins(widths: Small, budget: int) -> I64:

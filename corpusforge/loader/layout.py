@@ -61,6 +61,9 @@ class Batch:
 
     def is_real(self) -> npt.NDArray[np.bool_]:
         """False on padding, ``[B, T]``."""
+        B, T = self.input_ids.shape
+        if len(self.lengths) == B:
+            return np.arange(T, dtype=np.int32) < self.lengths.astype(np.int32)[:, None]
         return self._spread([self.lengths], [True], False, np.bool_)
 
     def segment_ids(self) -> npt.NDArray[np.int64]:

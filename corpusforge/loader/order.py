@@ -77,6 +77,18 @@ def _truncated_pairs(corpus: Corpus, length: int) -> Pieces:
     return Pieces(rows, kept_a + kept_b + 3, a - kept_a, kept_a + 2, corpus.keys)
 
 
+def order_of(words: seeds.U64) -> Ints:
+    """What sorts random words, equal ones as they stand: the stable order.
+
+    The other sort takes a quarter of the time, and its order is the stable one unless two words are equal.
+    """
+    order = np.argsort(words)
+    ordered = words[order]
+    if (ordered[1:] == ordered[:-1]).any():
+        return np.argsort(words, kind="stable")
+    return order
+
+
 class Stream:
     """The endless sequence of one part of training, cut into steps."""
 
@@ -137,8 +149,7 @@ class Stream:
         """The permutation of an epoch, and the token of the epoch at which each of its pieces begins."""
         members = self._members(epoch % self._copies)
         words = seeds.words(self.seed, self._stage, self.pieces.keys[members], epoch)
-        # Ties (equal keys only: 2^-64) fall to the piece's own number.
-        order = members[np.argsort(words, kind="stable")]
+        order = members[order_of(words)]  # ties fall to the piece's own number
         lengths = self.pieces.lengths[order]
         return order, np.cumsum(lengths) - lengths
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpusforge.loader.corpus import Corpus, Ragged
-from corpusforge.loader.order import Part, Stream, cut_pieces, streams
+from corpusforge.loader.order import Part, Stream, cut_pieces, order_of, streams
 from corpusforge.trainer.settings import Settings, resolve
 
 
@@ -81,6 +81,13 @@ def test_every_epoch_reads_every_piece_once_and_steps_are_full(found: list[int],
     assert all(abs(size - tokens) < 40 for size in sizes)
     assert abs(sum(sizes) - 40 * tokens) < 40
     assert stream.next_epoch() == read[-1][0] + 1
+
+
+@given(st.lists(st.integers(0, 9), max_size=40))
+def test_the_order_of_equal_words_is_that_in_which_they_stand(words: list[int]) -> None:
+    for some in (words, sorted(set(words), key=lambda word: word * 7 % 10)):
+        expected = sorted(range(len(some)), key=lambda k: some[k])
+        assert order_of(np.array(some, np.uint64)).tolist() == expected
 
 
 def test_epochs_differ_and_a_new_stream_agrees() -> None:
