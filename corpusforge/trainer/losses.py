@@ -21,7 +21,7 @@ def batch_losses(
     """
     device = batch.input_ids.device
     with torch.autocast(device.type, dtype=dtype, enabled=dtype is not None):
-        logits, pair_logits = model(batch.input_ids, batch.segment_ids, batch.is_real, batch.masked)
+        logits, pair_logits, _ = model(batch.input_ids, batch.segment_ids, batch.is_real, batch.masked)
     mlm = F.cross_entropy(logits.float(), batch.labels, reduction="sum")
     hits = (logits.detach().argmax(-1) == batch.labels).sum()
     zero = torch.zeros((), device=device)

@@ -1,28 +1,37 @@
-"""The encoder: BERT and RoBERTa, one file, from token ids to the logits at masked positions.
+"""The encoder: BERT, RoBERTa, ALBERT and SpanBERT, one file, from token ids to the logits at masked positions.
 
-Post-LN transformer encoder (Devlin et al. 2019; Vaswani et al. 2017, section 3.1), gelu with erf, learned positions,
-decoder tied to the token embeddings, a bias of its own. Decision: the MLM head sees masked positions only; the rest
-of its output would be thrown away (18 % of BERT-base's FLOPs at length 128), and it is the largest activation.
+Post-LN transformer encoder (Devlin et al. 2019; Vaswani et al. 2017, section 3.1), learned positions, decoder tied to
+the token embeddings, a bias of its own. ALBERT (Lan et al. 2020, section 3.1) embeds in fewer dimensions than the
+layers have, and its layers are one layer, applied again and again. SpanBERT (Joshi et al. 2020, section 3.2) is BERT
+with another head. Decision: the MLM head sees masked positions only; the rest of its output would be thrown away (18 %
+of BERT-base's FLOPs at length 128), and it is the largest activation.
 
-Axes: B sequences, T positions, D width, H heads, V vocabulary, M masked positions of the batch.
+Axes: B sequences, T positions, E width of embeddings, D width, H heads, V vocabulary, M masked positions of the batch,
+S those of them that the span boundary head predicts.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from corpusforge import seeds
+from corpusforge.trainer.attention import Attention
+
+SPAN_POSITIONS, SPAN_POSITION_WIDTH = 15, 200
+"""Tokens of a span that its boundaries predict, and dimensions of their positions: SpanBERT, section 4.2, for the
+second; facebookresearch/SpanBERT, pretraining/README.md (--max-pair-targets), for the first."""
 
 
 @dataclass(frozen=True)
 class Architecture:
     """All that decides the shapes of the weights and what is computed from them."""
 
-    family: str  # "bert" or "roberta"
+    family: str  # "bert", "roberta" or "albert"
     layers: int
     width: int
     heads: int
@@ -34,6 +43,15 @@ class Architecture:
     dropout: float
     padding_id: int
     pairs: bool  # whether there is a pooler and a head for segment pairs
+    embedding: int = 0  # E: width of token, position and segment vectors; 0: as wide as the layers
+    activation: str = "gelu"  # with erf; "gelu_new": its approximation by tanh (ALBERT)
+    is_shared: bool = False  # all layers are one (ALBERT)
+    span_positions: int = 0  # tokens of a span that its boundaries predict; 0: no head for that (SpanBERT)
+
+    @property
+    def embedding_width(self) -> int:
+        """E, told or not."""
+        return self.embedding or self.width
 
     @property
     def first_position(self) -> int:
@@ -46,25 +64,12 @@ class Architecture:
         return self.positions - self.first_position
 
 
-class Attention(nn.Module):
-    """Self-attention over real keys, output projection, residual, LayerNorm."""
+class Logits(NamedTuple):
+    """What the heads say: of masked tokens [M, V], of segment pairs [B, 2], of tokens by the bounds of spans [S, V]."""
 
-    def __init__(self, shape: Architecture) -> None:
-        super().__init__()
-        self.heads, self.dropout = shape.heads, shape.dropout
-        self.projections = nn.Linear(shape.width, 3 * shape.width)  # query, key, value under each other
-        self.output = nn.Linear(shape.width, shape.width)
-        self.norm = nn.LayerNorm(shape.width, eps=shape.epsilon)
-
-    def forward(self, x: Tensor, is_real: Tensor | None) -> Tensor:
-        """``x`` [B, T, D]; ``is_real`` [B, 1, 1, T] marks keys that are no padding (None: all are)."""
-        B, T, D = x.shape
-        query, key, value = self.projections(x).view(B, T, 3, self.heads, D // self.heads).permute(2, 0, 3, 1, 4)
-        dropout = self.dropout if self.training else 0.0
-        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=is_real, dropout_p=dropout)
-        mixed = self.output(mixed.transpose(1, 2).reshape(B, T, D))
-        out: Tensor = self.norm(x + F.dropout(mixed, self.dropout, self.training))
-        return out
+    masked: Tensor
+    pairs: Tensor | None
+    spans: Tensor | None
 
 
 class Layer(nn.Module):
@@ -72,7 +77,7 @@ class Layer(nn.Module):
 
     def __init__(self, shape: Architecture) -> None:
         super().__init__()
-        self.dropout = shape.dropout
+        self.dropout, self.activation = shape.dropout, shape.activation
         self.attention = Attention(shape)
         self.inner = nn.Linear(shape.width, shape.inner)
         self.output = nn.Linear(shape.inner, shape.width)
@@ -81,26 +86,57 @@ class Layer(nn.Module):
     def forward(self, x: Tensor, is_real: Tensor | None) -> Tensor:
         """``x`` [B, T, D] -> [B, T, D]."""
         x = self.attention(x, is_real)
-        out: Tensor = self.norm(x + F.dropout(self.output(F.gelu(self.inner(x))), self.dropout, self.training))
+        inner = self.output(activate(self.inner(x), self.activation))
+        out: Tensor = self.norm(x + F.dropout(inner, self.dropout, self.training))
         return out
 
 
-class Encoder(nn.Module):
-    """Token ids in; logits at masked positions, and at [CLS] for segment pairs, out."""
+def activate(x: Tensor, kind: str) -> Tensor:
+    """Gelu (Hendrycks and Gimpel 2016), exact for "gelu", approximated by tanh for "gelu_new"."""
+    return F.gelu(x, approximate="tanh" if kind == "gelu_new" else "none")
+
+
+class SpanBoundary(nn.Module):
+    """SpanBERT's head: what a token of a span was, told from the tokens on both sides and its position in the span."""
 
     def __init__(self, shape: Architecture) -> None:
         super().__init__()
-        self.shape = shape
-        self.tokens = nn.Embedding(shape.vocabulary, shape.width)
-        self.positions = nn.Embedding(shape.positions, shape.width)
-        self.segments = nn.Embedding(shape.segments, shape.width)
-        self.norm = nn.LayerNorm(shape.width, eps=shape.epsilon)
-        self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.layers))
-        self.transform = nn.Linear(shape.width, shape.width)
-        self.transform_norm = nn.LayerNorm(shape.width, eps=shape.epsilon)
+        self.activation = shape.activation
+        self.positions = nn.Embedding(shape.span_positions, SPAN_POSITION_WIDTH)
+        self.first = nn.Linear(2 * shape.width + SPAN_POSITION_WIDTH, shape.width)
+        self.first_norm = nn.LayerNorm(shape.width, eps=shape.epsilon)
+        self.second = nn.Linear(shape.width, shape.embedding_width)
+        self.second_norm = nn.LayerNorm(shape.embedding_width, eps=shape.epsilon)
         self.bias = nn.Parameter(torch.zeros(shape.vocabulary))
-        self.pooler = nn.Linear(shape.width, shape.width) if shape.pairs else None
-        self.pair = nn.Linear(shape.width, 2) if shape.pairs else None
+
+    def forward(self, hidden: Tensor, spans: Tensor, decoder: Tensor) -> Tensor:
+        """``hidden`` [B T, D]; ``spans`` [S, 3], see `Encoder.forward`; ``decoder`` [V, E]. Returns logits [S, V]."""
+        left, right, nth = spans.unbind(1)
+        x = torch.cat([hidden.index_select(0, left), hidden.index_select(0, right), self.positions(nth)], -1)
+        x = self.first_norm(activate(self.first(x), self.activation))
+        x = self.second_norm(activate(self.second(x), self.activation))
+        return F.linear(x, decoder, self.bias)
+
+
+class Encoder(nn.Module):
+    """Token ids in; logits at masked positions, at [CLS] for segment pairs, and from the bounds of spans, out."""
+
+    def __init__(self, shape: Architecture) -> None:
+        super().__init__()
+        E, D = shape.embedding_width, shape.width
+        self.shape = shape
+        self.tokens = nn.Embedding(shape.vocabulary, E)
+        self.positions = nn.Embedding(shape.positions, E)
+        self.segments = nn.Embedding(shape.segments, E)
+        self.norm = nn.LayerNorm(E, eps=shape.epsilon)
+        self.widen = nn.Linear(E, D) if shape.family == "albert" else None  # also where E is D
+        self.layers = nn.ModuleList(Layer(shape) for _ in range(1 if shape.is_shared else shape.layers))
+        self.transform = nn.Linear(D, E)
+        self.transform_norm = nn.LayerNorm(E, eps=shape.epsilon)
+        self.bias = nn.Parameter(torch.zeros(shape.vocabulary))
+        self.pooler = nn.Linear(D, D) if shape.pairs else None
+        self.pair = nn.Linear(D, 2) if shape.pairs else None
+        self.boundary = SpanBoundary(shape) if shape.span_positions else None
 
     def encode(self, input_ids: Tensor, segment_ids: Tensor, is_real: Tensor | None) -> Tensor:
         """``input_ids``, ``segment_ids`` [B, T] int64; ``is_real`` [B, T] bool, None where nothing is padding.
@@ -114,28 +150,39 @@ class Encoder(nn.Module):
             position_ids = torch.where(is_real, position_ids, self.shape.padding_id)
         x: Tensor = self.tokens(input_ids) + self.segments(segment_ids) + self.positions(position_ids)
         x = F.dropout(self.norm(x), self.shape.dropout, self.training)
+        if self.widen is not None:
+            x = self.widen(x)
         keys = None if is_real is None else is_real[:, None, None, :]
-        for layer in self.layers:
-            x = layer(x, keys)
+        for number in range(self.shape.layers):
+            x = self.layers[0 if self.shape.is_shared else number](x, keys)
         return x
 
     def predict(self, hidden: Tensor) -> Tensor:
         """Vocabulary logits [M, V] of hidden states [M, D]: dense, gelu, LayerNorm, tied decoder."""
-        transformed = self.transform_norm(F.gelu(self.transform(hidden)))
+        transformed = self.transform_norm(activate(self.transform(hidden), self.shape.activation))
         return F.linear(transformed, self.tokens.weight, self.bias)
 
     def forward(
-        self, input_ids: Tensor, segment_ids: Tensor, is_real: Tensor | None, masked: Tensor
-    ) -> tuple[Tensor, Tensor | None]:
-        """As `encode`, with ``masked`` [M]: masked positions counted through the flattened batch (b * T + t).
+        self,
+        input_ids: Tensor,
+        segment_ids: Tensor,
+        is_real: Tensor | None,
+        masked: Tensor,
+        spans: Tensor | None = None,
+    ) -> Logits:
+        """As `encode`, with places in the flattened batch (b * T + t) and the logits of every head the model has.
 
-        Returns MLM logits [M, V], and pair logits [B, 2] where the model has the head for them.
+        ``masked`` [M]: masked positions. ``spans`` [S, 3]: for tokens of masked spans the place in front of the span,
+        the place behind it, and which token of the span it is, from 0.
         """
         hidden = self.encode(input_ids, segment_ids, is_real)
-        logits = self.predict(hidden.flatten(0, 1).index_select(0, masked))
-        if self.pooler is None or self.pair is None:
-            return logits, None
-        return logits, self.pair(torch.tanh(self.pooler(hidden[:, 0])))
+        flat = hidden.flatten(0, 1)
+        pairs = tokens = None
+        if self.pooler is not None and self.pair is not None:
+            pairs = self.pair(torch.tanh(self.pooler(hidden[:, 0])))
+        if self.boundary is not None and spans is not None:
+            tokens = self.boundary(flat, spans, self.tokens.weight)
+        return Logits(self.predict(flat.index_select(0, masked)), pairs, tokens)
 
 
 def initialise(model: Encoder, seed: int, deviation: float = 0.02) -> None:

@@ -62,7 +62,7 @@ def test_mlm_is_the_plain_loop(make_data: MakeData, small_run: TrainSettings, tm
         ids, first = torch.tensor([row["input_ids"]]), row["segment_lengths"][0]
         segments = (torch.arange(ids.shape[1])[None] >= first).long()
         with torch.no_grad():
-            logits, _ = model(ids, segments, None, torch.tensor(row["masked_positions"]))
+            logits, *_ = model(ids, segments, None, torch.tensor(row["masked_positions"]))
         losses += torch.nn.functional.cross_entropy(
             logits, torch.tensor(row["masked_labels"]), reduction="none"
         ).tolist()

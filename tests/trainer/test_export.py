@@ -70,7 +70,7 @@ def test_logits_and_keys_equal_transformers(tmp_path: Path, name: str, padding_i
         segments = torch.zeros_like(segments)
     masked = torch.nonzero(is_real.flatten()).flatten()
     with torch.no_grad():
-        mine, pair = model(ids, segments, is_real, masked)
+        mine, pair, _ = model(ids, segments, is_real, masked)
         out = theirs.eval()(input_ids=ids, token_type_ids=segments, attention_mask=is_real.long())
     logits = out.prediction_logits if pairs else out.logits
     assert (mine - logits.flatten(0, 1)[masked]).abs().max() < 1e-5 * max(1.0, float(mine.abs().max()))
