@@ -174,6 +174,7 @@ def build_instances_command(documents: str, vocab_folder: str, output: str, **fl
     setting("pretrain.steps", "--steps"),
     setting("pretrain.batch_tokens", "--batch-tokens"),
     setting("pretrain.micro_batch_tokens", "--micro-batch-tokens"),
+    setting("pretrain.optimizer", "--optimizer"),
     setting("pretrain.learning_rate", "--learning-rate"),
     setting("pretrain.warmup_steps", "--warmup-steps"),
     setting("pretrain.short_length", "--short-length"),

@@ -29,6 +29,11 @@ class Pretrain:
     micro_batch_tokens: int = option(
         16_384, "tokens, padded, that pass through the model at once", unit="tokens", check=at_least(64)
     )
+    optimizer: str = option(
+        "auto",
+        "auto: the preset's own; adamw; bert-adam: as google-research/bert, without bias correction; lamb",
+        check=OneOf("auto", "adamw", "bert-adam", "lamb"),
+    )
     learning_rate: float = option(0.0, "peak; 0: the preset's own", check=at_least(0))
     warmup_steps: int = option(-1, "-1: the preset's own share of the steps", unit="steps", check=at_least(-1))
     decay: str = option(

@@ -1,8 +1,8 @@
 """Checkpoints: everything a run needs to go on as if it had never stopped, whole or not there at all.
 
 ``checkpoints/step-000100/`` is a Hugging Face directory (`export`) plus ``optimizer.safetensors`` (both moments, under
-our own names), ``state.json`` (the position, the settings, the resolved recipe, the fingerprint of the data) and
-``digests.json``, written last. The folder is filled under another name, synced, and renamed.
+our own names, and the optimiser's steps), ``state.json`` (the position, the settings, the resolved recipe, the
+fingerprint of the data) and ``digests.json``, written last. The folder is filled under another name, synced, renamed.
 """
 
 from __future__ import annotations
@@ -21,8 +21,11 @@ from safetensors.torch import load_file, save_file
 from corpusforge import errors, shards
 from corpusforge.trainer import export
 from corpusforge.trainer.model import Encoder
+from corpusforge.trainer.optimizers import MOMENTS as MOMENTS_OF_A_WEIGHT
 
 DIGESTS, STATE, MOMENTS = "digests.json", "state.json", "optimizer.safetensors"
+STEPS = "optimizer.steps"
+"""Name of the tensor with the number of steps that the optimiser has taken: without those that were skipped."""
 OWN_FILES = (DIGESTS, STATE, MOMENTS)
 
 
@@ -77,23 +80,27 @@ def _sync(path: Path) -> None:
 def _moments(model: Encoder, optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
     found = {}
     for name, weight in model.named_parameters():
-        for key in ("exp_avg", "exp_avg_sq"):
-            if key in optimizer.state.get(weight, {}):
-                found[f"{name}.{key}"] = optimizer.state[weight][key].detach().cpu().contiguous()
+        state = optimizer.state.get(weight, {})
+        for key in MOMENTS_OF_A_WEIGHT:
+            if key in state:
+                found[f"{name}.{key}"] = state[key].detach().cpu().contiguous()
+        if state:
+            found[STEPS] = torch.as_tensor(state["step"]).detach().cpu().reshape(1)
     return found
 
 
 def restore(folder: Path, step: int, model: Encoder, optimizer: torch.optim.Optimizer) -> None:
-    """Bring weights and moments back to what they were behind ``step`` steps."""
+    """Bring weights and moments back to what they were behind ``step`` steps (fewer for the optimiser, if some were
+    skipped)."""
     export.load_weights(model, folder)
     stored = load_file(folder / MOMENTS)
+    taken = float(stored.get(STEPS, torch.tensor([float(step)])))
     names = {id(weight): name for name, weight in model.named_parameters()}
     ordered = [names[id(w)] for group in optimizer.param_groups for w in group["params"]]
     state = {
         number: {
-            "step": torch.tensor(float(step)),
-            "exp_avg": stored[f"{name}.exp_avg"],
-            "exp_avg_sq": stored[f"{name}.exp_avg_sq"],
+            "step": torch.tensor(taken),
+            **{key: stored[f"{name}.{key}"] for key in MOMENTS_OF_A_WEIGHT},
         }
         for number, name in enumerate(ordered)
         if f"{name}.exp_avg" in stored

@@ -27,12 +27,13 @@ from corpusforge.trainer.batches import Batch
 from corpusforge.trainer.export import export
 from corpusforge.trainer.heldout import Loss, frozen_batches, measure
 from corpusforge.trainer.model import Encoder, initialise
+from corpusforge.trainer.optimizers import make_optimizer
 from corpusforge.trainer.prepare import Job, output_folder, prepare
 from corpusforge.trainer.schedule import learning_rate
 from corpusforge.trainer.settings import Settings, differences
 from corpusforge.trainer.signals import Interrupted, StopFlag
 from corpusforge.trainer.speed import Speed
-from corpusforge.trainer.step import gradients, make_optimizer, update
+from corpusforge.trainer.step import gradients, update
 
 
 def pretrain(
@@ -90,7 +91,8 @@ class Run:
         initialise(self.model, job.settings.seed)
         self.model.to(job.device).train()
         self.callable: Any = torch.compile(self.model, dynamic=True) if job.settings.compile else self.model
-        self.optimizer = make_optimizer(self.model, job.resolved.preset, job.resolved.learning_rate)
+        resolved = job.resolved
+        self.optimizer = make_optimizer(self.model, resolved.preset, resolved.learning_rate, resolved.optimizer)
         self.done, self.tokens, self.spent = 0, 0, 0.0
         self.meter = log.Meter([])
         self.newest: Path | None = None

@@ -38,6 +38,7 @@ class Preset:
     beta_1: float = 0.9
     adam_epsilon: float = 1e-6
     weight_decay: float = 0.01  # not on biases and LayerNorm
+    optimizer: str = "adamw"  # or bert-adam, lamb: see `optimizers`
 
 
 def _bert(layers: int, width: int) -> Preset:

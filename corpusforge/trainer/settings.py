@@ -29,6 +29,7 @@ class Settings:
     steps: int = 0
     batch_tokens: int = 0
     micro_batch_tokens: int = 16_384
+    optimizer: str = "auto"
     learning_rate: float = 0.0
     warmup_steps: int = -1
     decay: str = "linear"
@@ -65,6 +66,7 @@ class Resolved:
 
     preset: Preset
     steps: int
+    optimizer: str
     learning_rate: float
     warmup_steps: int
     dropout: float
@@ -96,7 +98,8 @@ def resolve(settings: Settings, longest: int) -> Resolved:
             raise errors.RecipeInvalid(f"pretrain.{name}", what, f"set it to {parts[-1].length} or more")
     rate = settings.learning_rate or preset.learning_rate
     dropout = settings.dropout if settings.dropout >= 0 else preset.dropout
-    return Resolved(preset, steps, rate, min(warmup, steps), dropout, tuple(parts))
+    optimizer = preset.optimizer if settings.optimizer == "auto" else settings.optimizer
+    return Resolved(preset, steps, optimizer, rate, min(warmup, steps), dropout, tuple(parts))
 
 
 def differences(then: dict[str, object], now: Settings) -> list[str]:

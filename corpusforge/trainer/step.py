@@ -1,8 +1,7 @@
-"""One optimiser step: micro-batches forward and backward, then AdamW.
+"""One optimiser step: micro-batches forward and backward, then the optimiser.
 
 Losses are divided by the masked positions of the whole step, so neither the number of micro-batches nor their sizes
 change the gradient. Dropout draws from a generator seeded for each micro-step: nothing about it has to be saved.
-AdamW is torch's, with bias correction; google-research/bert's Adam has none, which matters for the first steps only.
 """
 
 from __future__ import annotations
@@ -15,19 +14,7 @@ from torch import Tensor
 from corpusforge import seeds
 from corpusforge.trainer.batches import Batch
 from corpusforge.trainer.losses import batch_losses
-from corpusforge.trainer.model import Encoder, decays
-from corpusforge.trainer.presets import Preset
-
-
-def make_optimizer(model: Encoder, preset: Preset, learning_rate: float) -> torch.optim.AdamW:
-    """AdamW in two groups: with weight decay, and without (biases, LayerNorm)."""
-    weights = list(model.parameters())
-    groups = [
-        {"params": [w for w in weights if decays(w)], "weight_decay": preset.weight_decay},
-        {"params": [w for w in weights if not decays(w)], "weight_decay": 0.0},
-    ]
-    betas = (preset.beta_1, preset.beta_2)
-    return torch.optim.AdamW(groups, lr=learning_rate, betas=betas, eps=preset.adam_epsilon, fused=True)
+from corpusforge.trainer.model import Encoder
 
 
 def gradients(
