@@ -74,16 +74,18 @@ class Bits:
 
     def take(self, rows: Ints | Small, within: Ints, owner: Ints) -> npt.NDArray[np.bool_]:
         """As `Ragged.take`."""
-        return self._read(rows, self.packed.start[rows][owner] + within, np.bincount(owner, minlength=len(rows)))
+        bits = self.packed.start[rows][owner] + within
+        found = self.packed.read(self.packed.file[rows], bits >> 3, np.bincount(owner, minlength=len(rows)))
+        return (found >> (bits & 7).astype(np.uint8) & 1).astype(bool)
 
     def whole(self, rows: Ints | Small) -> npt.NDArray[np.bool_]:
         """As `Ragged.whole`."""
-        counts = self.packed.count[rows].astype(np.int64)
-        return self._read(rows, ranges(self.packed.start[rows], counts), counts)
-
-    def _read(self, rows: Ints | Small, bits: Ints, counts: Ints) -> npt.NDArray[np.bool_]:
-        found = self.packed.read(self.packed.file[rows], bits >> 3, counts)
-        return (found >> (bits & 7).astype(np.uint8) & 1).astype(bool)
+        start, counts = self.packed.start[rows], self.packed.count[rows].astype(np.int64)
+        first = start >> 3
+        sizes = (start + counts + 7 >> 3) - first  # bytes of a row
+        found = self.packed.read(self.packed.file[rows], ranges(first, sizes), sizes)
+        bits = np.unpackbits(found, bitorder="little").view(np.bool_)
+        return bits.take(ranges(offsets_of(sizes)[:-1] * 8 + (start & 7), counts))
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,8 @@ def test_word_starts_are_read_from_the_bits_of_the_files(tmp_path: Path) -> None
     found = corpus.word_starts.take(rows, within, owner)
     everything = mapped[0] + mapped[1]
     assert found.tolist() == [flag for row in rows.tolist() for flag in everything[row]]
+    assert np.array_equal(corpus.word_starts.whole(rows), found)
+    assert np.array_equal(corpus.ids.whole(rows), corpus.ids.take(rows, within, owner))
     packed = corpus.word_starts.packed
     assert packed.start.itemsize + packed.count.itemsize == BYTES_OF_WORD_STARTS < BYTES_AN_INSTANCE
 
