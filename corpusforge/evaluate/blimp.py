@@ -1,8 +1,8 @@
 """BLiMP: does the model give the grammatical sentence of a minimal pair the higher probability?
 
-67 paradigms of 1,000 pairs (Warstadt et al. 2020, arXiv 1912.00582). An encoder has no sentence probability, so the
-score is the pseudo-log-likelihood (Salazar et al. 2020, arXiv 1910.14659): each token masked alone, the log-probability
-of the original, summed. Ties count half; the result is the mean over paradigms.
+67 paradigms of 1,000 pairs (Warstadt et al. 2020, arXiv 1912.00582). An encoder has no sentence probability; the score
+is a pseudo-log-likelihood, in both forms (`likelihood`). Comes in: a model and pairs. Goes out: accuracies of paradigms
+and phenomena. Ties count half; the result is the mean over paradigms.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import tarfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,17 +20,17 @@ import numpy.typing as npt
 import torch
 
 from corpusforge import errors
-from corpusforge.loader.corpus import flat_positions
-from corpusforge.progress import Progress, Silent
-from corpusforge.trainer.batches import Batch
+from corpusforge.evaluate.likelihood import pseudo_log_likelihoods, tokenize
+from corpusforge.progress import Progress
 from corpusforge.trainer.model import Encoder
 
-Scores = npt.NDArray[np.float64]
+PAPER_PHENOMENA = {"s-selection": "argument_structure"}
+"""Terms of the data that are no phenomenon of the paper's table 4, and the one they are part of there."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A minimal pair: ``paradigm`` is BLiMP's UID, ``phenomenon`` its linguistics_term."""
+    """A minimal pair: ``paradigm`` is BLiMP's UID, ``phenomenon`` one of the paper's twelve."""
 
     good: str
     bad: str
@@ -51,6 +51,7 @@ def read_pairs(path: str, limit: int) -> list[Pair]:
             try:
                 row = json.loads(line)
                 term = row.get("linguistics_term") or row.get("phenomenon") or "unknown"
+                term = PAPER_PHENOMENA.get(term, term)
                 pairs.append(Pair(row["sentence_good"], row["sentence_bad"], row.get("UID") or Path(name).stem, term))
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 where, what = f"{path}: {name}: line {number + 1}", f"no minimal pair ({error!r})"
@@ -90,111 +91,31 @@ def blimp(
     dtype: torch.dtype | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Accuracies of a model, 0 to 1: ``accuracy`` (mean over paradigms), ``phenomena``, ``paradigms``, ``pairs``."""
+    """Accuracies of a model, 0 to 1: ``accuracy`` (mean over paradigms), ``phenomena``, ``paradigms`` and ``ties`` of
+    the original form, the same under ``word_l2r``, and ``pairs``."""
     unique = {sentence: n for n, sentence in enumerate(dict.fromkeys(s for p in pairs for s in (p.good, p.bad)))}
-    ids = tokenize(model_folder, list(unique), model.shape.longest)
+    sentences = tokenize(model_folder, list(unique), model.shape.longest)
     scores = pseudo_log_likelihoods(
-        model, ids, mask_id, batch_tokens=batch_tokens, device=device, dtype=dtype, progress=progress
+        model, sentences, mask_id, batch_tokens=batch_tokens, device=device, dtype=dtype, progress=progress
     )
-    hits = defaultdict(list)
-    terms: dict[str, str] = {}
-    for pair in pairs:
-        difference = scores[unique[pair.good]] - scores[unique[pair.bad]]
-        hits[pair.paradigm].append(0.5 if difference == 0 else float(difference > 0))
-        terms[pair.paradigm] = pair.phenomenon
-    paradigms = {name: float(np.mean(values)) for name, values in sorted(hits.items())}
+    good = np.array([unique[pair.good] for pair in pairs])
+    bad = np.array([unique[pair.bad] for pair in pairs])
+    forms = {form: _accuracies(pairs, values[good] - values[bad]) for form, values in scores.items()}
+    return {"pairs": len(pairs), **forms["original"], "word_l2r": forms["word_l2r"]}
+
+
+def _accuracies(pairs: Sequence[Pair], differences: npt.NDArray[np.float64]) -> dict[str, Any]:
+    """Of one form. ``differences``: of the score of the good sentence and that of the bad one, ``[pairs]``."""
+    right = np.where(differences == 0, 0.5, differences > 0)
+    names, of_pair = np.unique([pair.paradigm for pair in pairs], return_inverse=True)
+    means = np.bincount(of_pair, right) / np.bincount(of_pair)
+    paradigms = dict(zip(names.tolist(), means.tolist(), strict=True))
     grouped = defaultdict(list)
-    for name, accuracy in paradigms.items():
-        grouped[terms[name]].append(accuracy)
-    phenomena = {term: float(np.mean(values)) for term, values in sorted(grouped.items())}
-    mean = float(np.mean(list(paradigms.values())))
-    return {"accuracy": mean, "pairs": len(pairs), "phenomena": phenomena, "paradigms": paradigms}
-
-
-def tokenize(model_folder: Path, sentences: list[str], longest: int) -> list[list[int]]:
-    """Ids of sentences with [CLS] and [SEP], at most ``longest``, by the tokenizer beside the weights."""
-    from tokenizers import Tokenizer  # 30 ms that nothing else in this room needs
-
-    try:
-        tokenizer = Tokenizer.from_file(str(model_folder / "tokenizer.json"))
-    except Exception as error:  # the library raises Exception itself
-        what = f"no usable tokenizer.json ({error})"
-        raise errors.InputMissing(str(model_folder), what, "name a checkpoint that pretrain wrote") from None
-    tokenizer.enable_truncation(longest)
-    return [encoding.ids for encoding in tokenizer.encode_batch(sentences)]
-
-
-@torch.no_grad()
-def pseudo_log_likelihoods(
-    model: Encoder,
-    sentences: Sequence[Sequence[int]],
-    mask_id: int,
-    *,
-    batch_tokens: int,
-    device: torch.device,
-    dtype: torch.dtype | None = None,
-    progress: Progress | None = None,
-) -> Scores:
-    """For each sentence (ids with [CLS] and [SEP]) the sum of log p(token | all others), in nats: ``[n]``.
-
-    Equal ids are computed once, so equal sentences have exactly equal scores.
-    """
-    shown = progress or Silent()
-    distinct = {ids: n for n, ids in enumerate(dict.fromkeys(tuple(s) for s in sentences))}
-    known = list(distinct)
-    scores = np.zeros(len(known), np.float64)
-    shown.start("pseudo-log-likelihoods", len(known), "sentences")
-    for chosen in _groups(known, batch_tokens):
-        batch, owner = _masked_one_by_one([known[n] for n in chosen], mask_id, model.shape.padding_id)
-        batch = batch.to(device)
-        with torch.autocast(device.type, dtype=dtype, enabled=dtype is not None):
-            logits, _ = model(batch.input_ids, batch.segment_ids, batch.is_real, batch.masked)
-        found = logits.float().log_softmax(-1).gather(1, batch.labels[:, None])[:, 0]
-        # Summed in float64 and in order: two sentences are compared by differences of sums.
-        scores[chosen] = np.bincount(owner, found.double().cpu().numpy(), minlength=len(chosen))
-        shown.advance(len(chosen))
-    shown.finish()
-    return scores[[distinct[tuple(s)] for s in sentences]]
-
-
-def _groups(sentences: Sequence[tuple[int, ...]], budget: int) -> Iterable[list[int]]:
-    """Numbers of sentences of about equal length whose masked copies have at most ``budget`` tokens together."""
-    order = sorted((n for n, ids in enumerate(sentences) if len(ids) > 2), key=lambda n: -len(sentences[n]))
-    group: list[int] = []
-    rows = 0
-    for n in order:  # a sentence stands for as many rows as it has tokens: the loop is short against the model
-        more = len(sentences[n]) - 2
-        if group and (rows + more) * len(sentences[group[0]]) > budget:
-            yield group
-            group, rows = [], 0
-        group.append(n)
-        rows += more
-    if group:
-        yield group
-
-
-def _masked_one_by_one(
-    sentences: list[tuple[int, ...]], mask_id: int, padding_id: int
-) -> tuple[Batch, npt.NDArray[np.int64]]:
-    """One row for each token of each sentence, masked there; and for each row the number of its sentence."""
-    lengths = np.array([len(ids) for ids in sentences], np.int64)
-    T = int(lengths.max())
-    padded = np.full((len(sentences), T), padding_id, np.int64)
-    within, owner = flat_positions(lengths)
-    padded[owner, within] = np.concatenate([np.array(ids, np.int64) for ids in sentences])
-    nth, row_of = flat_positions(lengths - 2)
-    input_ids = padded[row_of]
-    rows, positions = np.arange(len(row_of)), nth + 1
-    labels = input_ids[rows, positions]
-    input_ids[rows, positions] = mask_id
-    is_real = np.arange(T) < lengths[row_of][:, None]
-    batch = Batch(
-        input_ids=torch.from_numpy(input_ids),
-        segment_ids=torch.zeros(input_ids.shape, dtype=torch.int64),
-        is_real=None if is_real.all() else torch.from_numpy(is_real),
-        masked=torch.from_numpy(rows * T + positions),
-        labels=torch.from_numpy(labels),
-        pair_labels=None,
-        tokens=int(is_real.sum()),
-    )
-    return batch, row_of
+    for paradigm, phenomenon in {pair.paradigm: pair.phenomenon for pair in pairs}.items():
+        grouped[phenomenon].append(paradigms[paradigm])
+    return {
+        "accuracy": float(means.mean()),
+        "ties": float((differences == 0).mean()),
+        "phenomena": {name: float(np.mean(values)) for name, values in sorted(grouped.items())},
+        "paradigms": paradigms,
+    }

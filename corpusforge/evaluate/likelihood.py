@@ -1,0 +1,164 @@
+"""Pseudo-log-likelihoods: what an encoder, which has no sentence probability, is asked for instead.
+
+Comes in: sentences as token ids, with the number of the word each token belongs to. Goes out: for each sentence the
+sum of log p(token | the rest), in nats, in two forms.
+
+- ``original`` (Salazar et al. 2020, arXiv 1910.14659): each token is masked alone.
+- ``word_l2r`` (Kauf and Ivanova 2023, arXiv 2305.10588, PLL-word-l2r): with it the later tokens of its word, which
+  would give it away.
+
+Decision: the model sees each distinct masked row once. The forms share the rows of last tokens of words, the sentences
+of a minimal pair those of the token they differ in; and rows of one length fill a batch, so nothing is padding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from corpusforge import errors
+from corpusforge.instances.ragged import offsets_of, ranges
+from corpusforge.progress import Progress, Silent
+from corpusforge.trainer.model import Encoder
+
+FORMS = ("original", "word_l2r")
+
+Ints = npt.NDArray[np.int64]
+Ids = npt.NDArray[np.int32]
+Scores = dict[str, npt.NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """Tokenised sentences, flat: sentence i owns ``ids[offsets[i]:offsets[i + 1]]``, [CLS] and [SEP] with it.
+
+    ``words``: the number of each token's word in its sentence, -1 for special tokens.
+    """
+
+    ids: Ids
+    words: Ids
+    offsets: Ints
+
+    @property
+    def lengths(self) -> Ints:
+        """Tokens of each sentence."""
+        return np.diff(self.offsets)
+
+
+def tokenize(model_folder: Path, sentences: list[str], longest: int) -> Sentences:
+    """Sentences with [CLS] and [SEP], at most ``longest`` tokens, by the tokenizer beside the weights; words are the
+    tokenizer's own (its pre-tokenisation)."""
+    tokenizer = load_tokenizer(model_folder)
+    tokenizer.enable_truncation(longest)
+    ids: list[list[int]] = []
+    words: list[list[int]] = []
+    for encoding in tokenizer.encode_batch(sentences):  # the library hands out one object a sentence
+        ids.append(encoding.ids)
+        words.append([-1 if word is None else word for word in encoding.word_ids])
+    lengths = np.array([len(found) for found in ids], np.int64)
+    flat = [np.array([n for found in column for n in found], np.int32) for column in (ids, words)]
+    return Sentences(*flat, offsets_of(lengths))
+
+
+def load_tokenizer(model_folder: Path) -> Any:
+    """The `tokenizers.Tokenizer` of a Hugging Face directory. Raises `errors.InputMissing`."""
+    from tokenizers import Tokenizer  # 30 ms that nothing else in this room needs
+
+    try:
+        tokenizer = Tokenizer.from_file(str(model_folder / "tokenizer.json"))
+    except Exception as error:  # the library raises Exception itself
+        what = f"no usable tokenizer.json ({error})"
+        raise errors.InputMissing(str(model_folder), what, "name a checkpoint that pretrain wrote") from None
+    tokenizer.no_padding()
+    return tokenizer
+
+
+@dataclass(frozen=True)
+class Questions:
+    """Masked rows of one length and what is asked of them.
+
+    ``rows`` [R, T]: distinct masked sentences; ``at`` [R]: the position asked for. Question q asks row ``row[q]`` for
+    the token ``label[q]``; its answer counts for sentence ``sentence[q]`` under form ``form[q]``. Sorted by row.
+    """
+
+    rows: Ids
+    at: Ints
+    row: Ints
+    label: Ints
+    sentence: Ints
+    form: Ints
+
+
+def questions(sentences: Sentences, mask_id: int) -> Iterator[Questions]:
+    """All questions, the longest sentences first (where memory ends, it ends at once)."""
+    lengths = sentences.lengths
+    for length in np.unique(lengths)[::-1].tolist():
+        if length > 2:
+            chosen = np.flatnonzero(lengths == length)
+            at = ranges(sentences.offsets[chosen], np.full(len(chosen), length))
+            ids, words = (flat[at].reshape(-1, length) for flat in (sentences.ids, sentences.words))
+            yield _of_one_length(chosen, ids, words, mask_id)
+
+
+def _of_one_length(chosen: Ints, ids: Ids, words: Ids, mask_id: int) -> Questions:
+    S, T = ids.shape
+    sentence, at = np.divmod(np.arange(S * (T - 2)), T - 2)
+    at = at + 1
+    columns = np.arange(T)
+    alone = columns == at[:, None]
+    same_word = (words[sentence] == words[sentence, at][:, None]) & (words[sentence, at] >= 0)[:, None]
+    masks = np.stack([alone, alone | (same_word & (columns > at[:, None]))])  # [forms, questions, T]
+    seen = np.where(masks, np.int32(mask_id), ids[sentence]).reshape(-1, T)
+    asked = np.concatenate([at, at])
+    keys = np.ascontiguousarray(np.column_stack([seen, asked.astype(np.int32)]))
+    whole = keys.view(np.dtype((np.void, keys.itemsize * keys.shape[1])))[:, 0]  # a row as one value
+    _, first, row = np.unique(whole, return_index=True, return_inverse=True)
+    order = np.argsort(row, kind="stable")
+    form = np.repeat([0, 1], len(at))[order]
+    label = np.tile(ids[sentence, at], 2)[order].astype(np.int64)
+    return Questions(seen[first], asked[first], row[order], label, np.tile(chosen[sentence], 2)[order], form)
+
+
+@torch.no_grad()
+def pseudo_log_likelihoods(
+    model: Encoder,
+    sentences: Sentences,
+    mask_id: int,
+    *,
+    batch_tokens: int,
+    device: torch.device,
+    dtype: torch.dtype | None = None,
+    progress: Progress | None = None,
+) -> Scores:
+    """The score of each sentence by form, ``{form: [n]}``. Equal ids have exactly equal scores."""
+    shown = progress or Silent()
+    found = {form: np.zeros(len(sentences.lengths), np.float64) for form in FORMS}
+    lengths = sentences.lengths
+    shown.start("pseudo-log-likelihoods", int(np.maximum(lengths - 2, 0).sum()), "tokens")
+    for asked in questions(sentences, mask_id):
+        answers = np.zeros(len(asked.row), np.float64)
+        size = max(1, batch_tokens // asked.rows.shape[1])
+        for begin in range(0, len(asked.rows), size):
+            some = slice(*np.searchsorted(asked.row, [begin, begin + size]))
+            rows = torch.from_numpy(asked.rows[begin : begin + size].astype(np.int64)).to(device)
+            at = torch.from_numpy(asked.at[begin : begin + size]).to(device)
+            row = torch.from_numpy(asked.row[some] - begin).to(device)
+            label = torch.from_numpy(asked.label[some]).to(device)
+            with torch.autocast(device.type, dtype=dtype, enabled=dtype is not None):
+                hidden = model.encode(rows, torch.zeros_like(rows), None)
+                logits = model.predict(hidden[torch.arange(len(rows), device=device), at]).float()
+            answers[some] = (logits[row, label] - logits.logsumexp(-1)[row]).double().cpu().numpy()
+            shown.advance(int((asked.form[some] == 0).sum()))
+        # Summed in float64, token by token: two sentences are compared by differences of sums.
+        order = np.lexsort((asked.at[asked.row], asked.sentence))
+        for number, form in enumerate(FORMS):
+            mine = order[asked.form[order] == number]
+            found[form] += np.bincount(asked.sentence[mine], answers[mine], minlength=len(lengths))
+    shown.finish()
+    return found
