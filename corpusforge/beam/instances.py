@@ -1,7 +1,7 @@
 """The stage `build-instances` as graphs: encode, gather donors where the format needs them, build.
 
     document shards -> EncodeWork -> token ids of each shard, in a folder of their own
-    token ids -> packed candidates -> CombineGlobally -> donors/            (segment-pair only)
+    token ids -> packed candidates -> CombineGlobally -> donors/            (segment-pair, sentence-pair)
     token ids + donors -> BuildWork -> train/, heldout/
 
 What is combined are 16 bytes a document, cut to the donor budget at every step; token ids are never shuffled.
@@ -24,6 +24,7 @@ from corpusforge.work.instances import (
     DonorSettings,
     EncodeWork,
     donor_candidates,
+    forget_encoder,
     joins_of,
     limit_of,
     merge_candidates,
@@ -55,6 +56,7 @@ def run(
     limit = limit_of(section)
     encoding = EncodeWork(scratch, vocab, section.heldout_by, wants_words, joins_of(vocab, section), limit)
     run_map(engine, encoding, units, sizes, label="encode", folder=scratch, progress=progress)
+    forget_encoder()
     encoded = token_units(scratch, len(units))
     donors = ""
     if section.format in DONOR_FORMATS:
@@ -76,7 +78,10 @@ def gather_donors(
     settings: DonorSettings,
     progress: Progress,
 ) -> str:
-    """Write the tables random segments are drawn from, out of the TOKENS shards ``encoded``; returns their folder."""
+    """Write the tables random segments are drawn from, out of the TOKENS shards ``encoded``; returns their folder.
+
+    On this machine without a graph, whose set-up takes longer than the reading of a gigabyte of token ids.
+    """
     paths = [unit.path for unit in encoded]
 
     def build(pipeline: Any) -> None:
@@ -89,7 +94,10 @@ def gather_donors(
 
     progress.start("donors", 0, "documents")
     try:
-        engine.run(build)
+        if engine.is_local:
+            write_donors(scratch, paths, vocab_size, settings)
+        else:
+            engine.run(build)
     finally:
         progress.finish()
     return shards.join(scratch, "donors")

@@ -140,9 +140,8 @@ def _check_masks(
     _demand(np.diff(flat) > 0, where, "masked positions do not ascend")
     special = specials.is_special()
     _demand(~special[labels], where, "a special token is masked")
-    seen, words = ids[flat], np.zeros(specials.size, bool)
-    words[specials.words()] = True
-    sound = words[seen] | (seen == specials.mask) | (seen == labels)
+    seen = ids[flat]
+    sound = specials.is_word[seen] | (seen == specials.mask) | (seen == labels)
     _demand(sound, where, "a random token is a special or an unused one")
     restored = ids.copy()
     restored[flat] = labels

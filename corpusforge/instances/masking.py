@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -77,7 +77,7 @@ class Specials:
 
     def words(self) -> Ids:
         """Ids that a random replacement may draw, ascending."""
-        return np.flatnonzero(self.is_word).astype(np.uint16 if self.size <= 1 << 16 else np.uint32)
+        return cast(Ids, np.flatnonzero(self.is_word).astype(np.uint16 if self.size <= 1 << 16 else np.uint32))
 
 
 class Masked(NamedTuple):

@@ -3,7 +3,7 @@
 Comes in: document shards. Goes out, below the stage's folder:
 
     encoded/tokens/             EncodeWork      one TOKENS shard a document shard, and entries of their own
-    donors/train.arrow, ...     write_donors    for segment-pair only: random next segments (instances.donors)
+    donors/train.arrow, ...     write_donors    for formats with random segments (instances.donors)
     train/, heldout/            BuildWork       INSTANCES, Arrow IPC stream, uncompressed
 
 Decision: a unit's number is that of its document shard all the way, so any of the three can be done again alone.
@@ -93,6 +93,11 @@ def _encoder(vocab: Vocab, word_starts: bool, joins: Joins | None) -> Encoder:
     from corpusforge.tokens.encode import Encoder
 
     return Encoder(vocab, word_starts=word_starts, joins=joins)
+
+
+def forget_encoder() -> None:
+    """Free the words this process knows, up to `tokens.encode.CACHE_BYTES`, once nothing is encoded any more."""
+    _encoder.cache_clear()
 
 
 def token_units(folder: str, units: int | None = None) -> list[ShardUnit]:
@@ -217,11 +222,10 @@ class BuildWork:
 
     def _build(self, tokens: pa.RecordBatch, builders: dict[str, Builder], output: UnitOutput) -> None:
         """Write the instances of some documents; their position counts once all of them are written."""
-        at = output.position
         for split, part in split_tokens(tokens, self.settings.seed, self.heldout).items():
             for built in builders[split].copies(part, self.copies if split == "train" else 1):
-                numbers = {split: built.statistics}
-                output.write({split: built.instances}, position=at, size=0, tallies={}, statistics=numbers)
+                found, at = {split: built.statistics}, output.position
+                output.write({split: built.instances}, position=at, size=0, tallies={}, statistics=found)
 
     def _builders(self) -> dict[str, Builder]:
         settings = {"train": self.settings, "heldout": dataclasses.replace(self.settings, stored_masks=True)}
@@ -255,8 +259,7 @@ def joins_of(vocab: Vocab, section: Any) -> Joins | None:
 
 def limit_of(section: Any) -> SentenceLimit:
     """What the recipe's section [instances] says about sentences that are too long for an instance."""
-    specials = 3 if section.format in PAIR_FORMATS else 2
-    return SentenceLimit(section.length - specials, section.long_sentences)
+    return SentenceLimit(section.length - (3 if section.format in PAIR_FORMATS else 2), section.long_sentences)
 
 
 def settings_of(vocab: Vocab, section: Any, seed: int) -> BuildSettings:

@@ -26,7 +26,10 @@ SECTIONS = [
 ]
 
 
-@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.format)
+@pytest.mark.parametrize(
+    "section",
+    [pytest.param(s, id=s.format, marks=[pytest.mark.slow] * (s.format != "sentence-pair")) for s in SECTIONS],
+)
 def test_workers_change_nothing(section: Instances, tmp_path: Path) -> None:
     learned = learn_wordpiece(count_words(ROWS.column("text")), 512, unused=16)
     units, seen = write_units(tmp_path, ROWS, CUTS), []
