@@ -13,6 +13,8 @@ pytest.importorskip("transformers", reason="needs benchmarks/requirements-transf
 
 import transformers
 
+from corpusforge.errors import ManifestInvalid
+from corpusforge.tokens.vocab import Vocab
 from tests.tokens import adopted_folders
 from tests.tokens.small_vocabularies import FAMILIES
 from tests.tokens.transformers_folders import check_folder
@@ -29,3 +31,11 @@ def test_folders_load_in_4(family: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", adopted_folders.KINDS)
 def test_folders_of_4_are_adopted(kind: str, tmp_path: Path) -> None:
     adopted_folders.check(kind, tmp_path)
+
+
+def test_what_4_converts_is_another_family_and_named(tmp_path: Path) -> None:
+    adopted_folders.converted_by_4(tmp_path)
+    with pytest.raises(ManifestInvalid, match=r"another kind: .*Metaspace"):
+        Vocab.load(str(tmp_path))
+    (tmp_path / "tokenizer.json").unlink()
+    assert Vocab.adopt(str(tmp_path)).size == 64

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import transformers
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from corpusforge.tokens import sentencepiece_file as files
 from corpusforge.tokens.gpt2_split import LETTERS
@@ -111,10 +112,25 @@ def _roberta(folder: Path) -> Any:
 
 def _albert(folder: Path) -> Any:
     scores = [0.0] * 5 + [-1.0 - 0.1 * k for k in range(len(ALBERT) - 5)]
+    pieces = list(zip(ALBERT, scores, strict=True))
     if VERSION == 5:
-        return transformers.AlbertTokenizer(vocab=list(zip(ALBERT, scores, strict=True)))
+        return transformers.AlbertTokenizer(vocab=pieces)
+    # 4 makes no tokenizer of pieces; this is the tokenizer.json of albert-base-v2 but for its character map.
+    made = Tokenizer(models.Unigram(pieces, 1, False))
+    quotes = [normalizers.Replace("``", '"'), normalizers.Replace("''", '"')]
+    steps = [*quotes, normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase()]
+    made.normalizer = normalizers.Sequence(steps)
+    made.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
+    made.post_processor = processors.TemplateProcessing(
+        "[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1", [("[CLS]", 2), ("[SEP]", 3)]
+    )
+    return transformers.AlbertTokenizerFast(tokenizer_object=made)
+
+
+def converted_by_4(folder: Path) -> None:
+    """What transformers 4 makes of a spiece.model alone: words are cut at spaces only, so it is another family."""
+    scores = [0.0] * 5 + [-1.0 - 0.1 * k for k in range(len(ALBERT) - 5)]
     kinds = [files.CONTROL, files.UNKNOWN, *[files.CONTROL] * 3, *[files.NORMAL] * (len(ALBERT) - 5)]
-    ids = {"pad": 0, "unk": 1, "bos": 2, "eos": 3}
     model = files.Model(tuple(ALBERT), tuple(scores), tuple(kinds), "unigram", b"")
-    (folder / "spiece.model").write_bytes(files.write_model(model, ids))
-    return transformers.AlbertTokenizerFast(vocab_file=str(folder / "spiece.model"))
+    (folder / "spiece.model").write_bytes(files.write_model(model, {"pad": 0, "unk": 1, "bos": 2, "eos": 3}))
+    transformers.AlbertTokenizerFast(vocab_file=str(folder / "spiece.model")).save_pretrained(str(folder))
