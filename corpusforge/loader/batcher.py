@@ -24,8 +24,11 @@ from corpusforge.loader.layout import Batch, lay_out
 from corpusforge.loader.rows import draw_masks, gather_whole
 from corpusforge.shards import Manifest
 
-MADE_AT_ONCE = 1 << 17
-"""Tokens of the batches that an iteration makes at once, as masks cost less a token for many rows than for few."""
+MADE_AT_ONCE = {"ngram": 1 << 19, "span": 1 << 19}
+"""Tokens of the batches that an iteration makes at once, by mask unit: masks cost less a token for many rows than for
+few, those of runs above all. Others: `_A_FEW`."""
+
+_A_FEW = 1 << 17
 
 
 class Batcher:
@@ -106,7 +109,8 @@ class Batcher:
         ``worker`` of ``workers``: every ``workers``-th position, from ``position + worker`` on; together they are all,
         each once. ``threads`` 0: made when asked for.
         """
-        step, first = max(1, MADE_AT_ONCE // self.settings.tokens), position + worker
+        unit = self._masker.settings.unit if self._masker else ""
+        step, first = max(1, MADE_AT_ONCE.get(unit, _A_FEW) // self.settings.tokens), position + worker
 
         def make(number: int) -> list[Batch]:
             begin = first + number * step * workers

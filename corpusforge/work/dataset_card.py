@@ -47,7 +47,10 @@ def card_body(manifest: Manifest, fingerprint: str) -> str:
         (
             f"## Where it is from\n\n{_table(('what', 'digest or version'), _sources(manifest, fingerprint))}",
             f"## How it was made\n\nSeed {manifest.recipe['seed']}, recipe section `[instances]`:\n\n"
-            + _table(("setting", "value"), ((f"`{key}`", f"`{value}`") for key, value in sorted(settings.items()))),
+            + _table(
+                ("setting", "value"),
+                ((f"`{key}`", f"`{value}`" if value != "" else "") for key, value in sorted(settings.items())),
+            ),
             f"## Numbers\n\n{drawn}Digests of shards and all statistics: `manifest.json`.\n\n"
             + _table(("", *splits), _numbers(found)),
             "## Lengths\n\n"

@@ -1,0 +1,168 @@
+"""Batches with dynamic masks: the loader against the collator of transformers, on the same rows.
+
+    python benchmarks/collate.py TEXT.jsonl.gz... --megabytes 20 --length 128 --tokens 16384
+
+Instances are built from the texts first (doc-sentences, WordPiece, word starts noted). Then one thread makes batches of
+the same rows on both sides, in turn, medians of ``--rounds``, CPU time. The collator gets rows that lie in memory as
+lists, with ``pad_to_multiple_of=8``, and gives PyTorch or NumPy; ours reads them from the shards. "as the collator":
+ids, attention mask and dense labels as it gives them; "compact": ids, and labels of masked positions only. Padding
+shares are printed, of rows in random order too, and of packed rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import platform
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+import pyarrow as pa
+from build_instances import read_texts
+
+from corpusforge import shards
+from corpusforge.instances.build import Builder, BuildSettings
+from corpusforge.instances.masking import UNITS, MaskSettings
+from corpusforge.loader import Batch, Batcher, BatchSettings
+from corpusforge.loader.folder import load_specials
+from corpusforge.schemas import DOCUMENTS
+from corpusforge.tokens.counts import count_words, pack_counts, select_counts
+from corpusforge.tokens.encode import Encoder
+from corpusforge.tokens.learn_wordpiece import learn_wordpiece
+
+
+def build(folder: Path, texts: list[str], length: int) -> None:
+    """A folder as build-instances leaves it, with word starts, masks not drawn."""
+    column = pa.array(texts)
+    counted = pack_counts(count_words(column.slice(0, len(texts) // 10 + 1)), 1)
+    counts, _ = select_counts([block for _, block in counted], min_count=2, max_words=4_000_000)
+    vocab = learn_wordpiece(counts, 30_528, allow_any_size=True)
+    for name, data in vocab.save_files().items():
+        shards.write_bytes(str(folder / "vocab" / name), data)
+    settings = BuildSettings(load_specials(str(folder / "vocab")), length=length, mask=MaskSettings(unit="span"))
+    encoder, builder = Encoder(vocab, word_starts=True), Builder(settings)
+    rows = [{"id": f"{i:032x}", "source": "benchmark", "position": i, "text": t} for i, t in enumerate(texts)]
+    writer = shards.ShardWriter(str(folder), "train/part-00000-00000.arrow", builder.schema, "arrow")
+    for begin in range(0, len(rows), 1000):
+        documents = pa.RecordBatch.from_pylist(rows[begin : begin + 1000], schema=DOCUMENTS)
+        for built in builder.batches(encoder.encode_counted(documents).tokens):
+            writer.write(built.instances)
+    tables = {"train": [writer.finish()]}
+    count = {"train": tables["train"][0].rows}
+    recipe = {"seed": 0, "instances": {"length": length}}
+    shards.Manifest("build-instances", "benchmark", {}, count, {}, tables, {}, {}, recipe, {}, {}).save(str(folder))
+
+
+def collators(folder: Path, batcher: Batcher, count: int) -> dict[str, tuple[int, Callable[[], Any]]]:
+    """The peer on the rows of the first batches of ours, handed over as lists; {} where it is not installed."""
+    try:
+        import torch
+        import transformers
+    except ImportError:
+        return {}
+    torch.set_num_threads(1)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder / "vocab"))
+    given, tokens = [], 0
+    for batch in itertools.islice(batcher.iterate(threads=0), count):
+        flat = batch.input_ids.ravel().copy()
+        flat[batch.masked] = batch.labels
+        pairs = zip(batch.begins.tolist(), batch.lengths.tolist(), strict=True)
+        given.append([{"input_ids": flat[a : a + n].tolist()} for a, n in pairs])
+        tokens += batch.tokens
+
+    def made(kind: str) -> Callable[[], Any]:
+        collate = transformers.DataCollatorForLanguageModeling(
+            tokenizer, mlm_probability=0.15, pad_to_multiple_of=8, return_tensors=kind
+        )
+        return lambda: [collate([dict(row) for row in rows]) for rows in given]
+
+    return {f"transformers, {kind}": (tokens, made(kind)) for kind in ("pt", "np")}
+
+
+def ours(batcher: Batcher, count: int, *, dense: bool) -> tuple[int, Callable[[], Any]]:
+    """Tokens of the first ``count`` batches, and what makes them."""
+
+    def run() -> Iterator[Batch]:
+        for batch in itertools.islice(batcher.iterate(threads=0), count):
+            if dense:
+                batch.is_real(), batch.dense_labels()
+            yield batch
+
+    return sum(batch.tokens for batch in run()), lambda: [batch.tokens for batch in run()]
+
+
+def padding(folder: str, batcher: Batcher) -> str:
+    """What is padding in our batches, in those of a shuffled order, and in packed rows."""
+    settings, lengths = batcher.settings, batcher.corpus.lengths
+    rows = settings.tokens // settings.row_length
+    shuffled = np.random.default_rng(0).permutation(lengths)[: len(lengths) // rows * rows].reshape(-1, rows)
+    random = 1 - shuffled.sum() / (settings.widths(shuffled.max(1)).sum() * rows) if len(shuffled) else 0.0
+    packed = Batcher(folder, BatchSettings(settings.tokens, packing=True)).extent()
+    row = Batcher(folder, BatchSettings(settings.tokens, packing=True, row_length=settings.row_length)).extent()
+    return (
+        f"padding: {batcher.extent().padding:.2%} in bins, {random:.2%} in random order; packed "
+        f"{packed.padding:.2%} in rows of {settings.tokens:,}, {row.padding:.2%} in rows of {settings.row_length}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("texts", nargs="+")
+    parser.add_argument("--megabytes", type=int, default=20)
+    parser.add_argument("--length", type=int, default=128)
+    parser.add_argument("--tokens", type=int, default=16_384)
+    parser.add_argument("--rounds", type=int, default=5)
+    given = parser.parse_args()
+    versions = ", ".join(f"{p} {metadata.version(p)}" for p in ("numpy", "pyarrow", "transformers", "torch") if _has(p))
+    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {versions}")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        build(folder, list(read_texts(given.texts, given.megabytes * 10**6)), given.length)
+        settings = BatchSettings(given.tokens)
+        batcher, packed = Batcher(name, settings), Batcher(name, BatchSettings(given.tokens, packing=True))
+        extent = batcher.extent()
+        print(f"{extent.instances:,} instances, {extent.tokens:,} tokens, batches of {given.tokens:,} tokens")
+        print(padding(name, batcher))
+        runs = {"as the collator": ours(batcher, extent.batches, dense=True)}
+        runs["compact"] = ours(batcher, extent.batches, dense=False)
+        runs["packed, compact"] = ours(packed, packed.extent().batches, dense=False)
+        for unit in UNITS[1:]:
+            other = Batcher(name, settings, masking=MaskSettings(unit=unit))
+            runs[f"{unit}, compact"] = ours(other, extent.batches, dense=False)
+        runs |= collators(folder, batcher, max(1, extent.batches // 10))
+        report(runs, given.rounds)
+
+
+def report(runs: dict[str, tuple[int, Callable[[], Any]]], rounds: int) -> None:
+    """Run all in turn and print medians, and how many times the faster collator each is."""
+    speeds: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(rounds):
+        for name, (tokens, run) in runs.items():
+            begin = time.process_time()
+            run()
+            speeds[name].append(tokens / (time.process_time() - begin) / 1e6)
+    found = {name: statistics.median(some) for name, some in speeds.items()}
+    peer = max((speed for name, speed in found.items() if name.startswith("transformers")), default=0.0)
+    print(f"one thread, CPU time, median of {rounds}")
+    for name, speed in found.items():
+        print(f"{name:24} {speed:8.2f} M tokens/s" + (f"  x {speed / peer:6.1f}" if peer else ""))
+
+
+def _has(package: str) -> bool:
+    try:
+        return bool(metadata.version(package))
+    except metadata.PackageNotFoundError:
+        return False
+
+
+if __name__ == "__main__":
+    main()
