@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from corpusforge.text import I64, U8
 
@@ -40,9 +41,11 @@ class Splitter(abc.ABC):
     """Cuts rows of text into words that are encoded independently of each other.
 
     ``keeps_space``: white space has tokens too, so that it matters which row the space between two rows belongs to.
+    ``mark``: what stands before every word; columns of words come without it, `marked` puts it there.
     """
 
     keeps_space: bool = False
+    mark: str = ""
 
     @abc.abstractmethod
     def words_of(self, text: str) -> list[str]:
@@ -78,6 +81,10 @@ class Splitter(abc.ABC):
             yield self._split(data[at:until], starts)
             at = until
 
+    def marked(self, words: pa.StringArray) -> pa.StringArray:
+        """These words as they are encoded and counted."""
+        return pc.binary_join_element_wise(self.mark, words, "") if self.mark else words
+
     def cut_place(self, data: U8, wanted: int, stop: int, rows: I64) -> int:
         """The first place from ``wanted`` on behind ASCII white space or between two rows."""
         row = int(np.searchsorted(rows, wanted))
@@ -98,7 +105,7 @@ class Splitter(abc.ABC):
         # A Python loop with a reason: such rows need the library's own rules, and they are very rare.
         for row in odd.tolist():
             begin, end = int(starts[row]), int(ends[row])
-            found[row] = self.words_of(data[begin:end].tobytes().decode())
+            found[row] = [word.removeprefix(self.mark) for word in self.words_of(data[begin:end].tobytes().decode())]
             rest[begin:end] = 0x20
         words = self._split(rest, starts)
         pieces, extra, at = [], np.zeros(len(words.offsets), np.int64), 0
@@ -109,6 +116,16 @@ class Splitter(abc.ABC):
             at = until
         values = pa.concat_arrays([*pieces, words.values.slice(at)])
         return Words(values, words.offsets + np.cumsum(extra), len(found) + words.by_library)
+
+
+def without_spaces(text: bytes, opens: npt.NDArray[np.bool_], begins: I64) -> Words:
+    """Words of normalised text: they begin at ``opens`` and end at a space or the next one; rows at ``begins``."""
+    places = np.flatnonzero(opens)
+    letters = text.translate(None, b" ")
+    spaces = np.cumsum(np.frombuffer(text, np.uint8) == 0x20, dtype=np.int32)
+    ends = np.append(places - spaces[places], len(letters)).astype(np.int32)
+    values = pa.StringArray.from_buffers(len(places), pa.py_buffer(ends), pa.py_buffer(letters))
+    return Words(values, np.append(np.searchsorted(places, begins), len(places)), 0)
 
 
 def ragged_positions(firsts: I64, lengths: I64) -> I64:

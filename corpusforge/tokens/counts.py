@@ -38,13 +38,15 @@ def count_words(text: pa.StringArray, cutting: Cutting = UNCASED) -> pa.Table:
     """
     data, rows = text_bytes(text)
     merged, waiting, size = COUNTS.empty_table(), [], 0
-    for words in cutting.splitter().chunks(data, rows):
+    splitter = cutting.splitter()
+    for words in splitter.chunks(data, rows):
         values, counts = words.values.value_counts().flatten()
         waiting.append(pa.table([values, counts.cast(pa.uint64())], COUNTS))
         size += len(values)
         if size > _MERGE_ROWS:
             merged, waiting, size = merge_tables([merged, *waiting]), [], 0
-    return merge_tables([merged, *waiting])
+    counted = merge_tables([merged, *waiting])
+    return counted.set_column(0, COUNTS.field(0), splitter.marked(counted["word"]))
 
 
 def merge_tables(tables: Sequence[pa.Table]) -> pa.Table:

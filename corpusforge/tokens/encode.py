@@ -167,7 +167,8 @@ class Encoder:
             return np.empty(0, bool)
         starts: npt.NDArray[np.bool_] = self._starts_word[ids]
         if self._joins is not None:
-            starts[ends[:-1][self._joins.joined(words) & (np.diff(ends) > 0)]] = False
+            marked = words._replace(values=self._splitter.marked(words.values))
+            starts[ends[:-1][self._joins.joined(marked) & (np.diff(ends) > 0)]] = False
         begins = ends[words.offsets]
         starts[begins[:-1][np.diff(begins) > 0]] = True
         return starts
@@ -212,7 +213,7 @@ class Encoder:
         return known
 
     def _learn(self, words: pa.StringArray, texts: list[str]) -> None:
-        ids, lengths = self._encode_new(words, texts)
+        ids, lengths = self._encode_new(self._splitter.marked(words))
         firsts = len(self._ids) + np.cumsum(lengths) - lengths
         self._cache.update(zip(texts, range(len(self._cache), len(self._cache) + len(texts)), strict=True))
         self._filled += sum(map(len, texts)) + _ENTRY_BYTES * len(texts)
@@ -220,25 +221,25 @@ class Encoder:
         self._lengths = np.concatenate([self._lengths, lengths])
         self._firsts = np.concatenate([self._firsts, firsts])
 
-    def _encode_new(self, words: pa.StringArray, texts: list[str]) -> tuple[npt.NDArray[Any], I64]:
+    def _encode_new(self, words: pa.StringArray) -> tuple[npt.NDArray[Any], I64]:
         """Ids of words, flat, and the tokens of each: by columns, and by the library what those leave."""
-        if len(texts) < FEW_WORDS:
-            return self._by_library(texts)
+        if len(words) < FEW_WORDS:
+            return self._by_library(words)
         if self._columns is None:
             self._columns = self.vocab.family.word_columns(self.vocab)
         ids, lengths, left = self._columns.encode(words)
         if not left.any():
             return ids, lengths
-        more, lengths[left] = self._by_library([texts[at] for at in np.flatnonzero(left).tolist()])
+        more, lengths[left] = self._by_library(words.filter(pa.array(left)))
         together = np.empty(len(ids) + len(more), np.int64)
         inserted = np.repeat(left, lengths)
         together[inserted], together[~inserted] = more, ids
         return together, lengths
 
-    def _by_library(self, words: list[str]) -> tuple[npt.NDArray[Any], I64]:
+    def _by_library(self, words: pa.StringArray) -> tuple[npt.NDArray[Any], I64]:
         if self._library is None:
             self._library = self.vocab.family.word_tokenizer(self.vocab)
-        encoding = self._library.encode(words, is_pretokenized=True, add_special_tokens=False)
+        encoding = self._library.encode(words.to_pylist(), is_pretokenized=True, add_special_tokens=False)
         lengths = np.bincount(np.array(encoding.word_ids, np.int64), minlength=len(words))
         return np.array(encoding.ids, np.int64), lengths
 

@@ -123,7 +123,8 @@ def _phrases(lexicon: Lexicon) -> Words:
     splitter: Splitter = lexicon.cutting.splitter()
     data = [given.encode() for line in lines if line for given in (line, f" {line}")]
     rows = np.cumsum([0, *map(len, data)], dtype=np.int64)
-    return splitter.split(np.frombuffer(b"".join(data), np.uint8), rows)
+    words = splitter.split(np.frombuffer(b"".join(data), np.uint8), rows)
+    return words._replace(values=splitter.marked(words.values))
 
 
 def _longest(trie: _Trie, numbers: I64, offsets: I64) -> I64:

@@ -1,10 +1,10 @@
 """Columns of text to columns of words as SentencePiece's families see them: normalised, cut at white space, ``▁word``.
 
-In: UTF-8 bytes of many rows. Out: one Arrow column of words and the offsets of the rows in it. The decision: as in
-`tokens.words`, what the library does to a character is asked once and spliced in by NumPy. Rows where the neighbours
-matter go to the library whole: quotes in pairs (ALBERT turns `` and '' into "), a literal U+2581, and, where a compiled
-character map is applied (to grapheme clusters: huggingface/tokenizers, normalizers/precompiled.rs), every character
-that may join a cluster with its neighbour.
+In: UTF-8 bytes of many rows. Out: one Arrow column of words, the U+2581 of each left out, and the offsets of the rows
+in it. The decision: as in `tokens.words`, what the library does to a character is asked once and spliced in by NumPy.
+Rows where the neighbours matter go to the library whole: quotes in pairs (ALBERT turns `` and '' into "), a literal
+U+2581, and, where a compiled character map is applied (to grapheme clusters: huggingface/tokenizers,
+normalizers/precompiled.rs), every character that may join a cluster with its neighbour.
 """
 
 from __future__ import annotations
@@ -17,11 +17,18 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 from tokenizers import normalizers, pre_tokenizers
 
 from corpusforge.text import I64, U8
-from corpusforge.tokens.columns import CHARACTER_BYTES, CHUNK_BYTES, Splitter, Words, code_points, ragged_positions
+from corpusforge.tokens.columns import (
+    CHARACTER_BYTES,
+    CHUNK_BYTES,
+    Splitter,
+    Words,
+    code_points,
+    ragged_positions,
+    without_spaces,
+)
 
 SPACE = "\u2581"
 """What SentencePiece writes for a space (google/sentencepiece, kSpaceSymbol)."""
@@ -32,7 +39,6 @@ WHITE += "\u202f\u205f\u3000"
 
 _KEEP, _LEAD, _TAIL = 0, 1, 2  # classes of a byte: kept or mapped as it is, replaced, behind a lead byte
 _UNSEEN, _ODD = -1, -2
-_MARK = np.frombuffer(SPACE.encode(), np.uint8)
 
 _JOINING = frozenset("\r\u0e33\u0eb3\uff9e\uff9f\u0d4e")
 """Letters and signs that join a cluster though their category does not say so (Unicode, GraphemeBreakProperty.txt)."""
@@ -87,6 +93,8 @@ class PieceSplitter(Splitter):
     >>> PieceSplitter(PieceCutting()).words_of("Don't panic,  Zoë!")
     ["▁don't", '▁panic,', '▁zoe!']
     """
+
+    mark = SPACE
 
     def __init__(self, cutting: PieceCutting) -> None:
         self.cutting = cutting
@@ -207,22 +215,10 @@ def _rows_of(starts: I64, positions: I64) -> I64:
 
 
 def _regroup(text: bytes, begins: I64) -> Words:
-    """Cut normalised text at spaces and where rows begin, and put U+2581 before every word."""
+    """Cut normalised text at spaces and where rows begin."""
     inside = np.frombuffer(text, np.uint8) != 0x20
     opens = inside.copy()
     opens[1:] &= ~inside[:-1]
     forced = begins[begins < len(text)]
     opens[forced] |= inside[forced]
-    letters = np.frombuffer(text.translate(None, b" "), np.uint8)
-    firsts = np.flatnonzero(opens[inside])
-    marks = firsts + 3 * np.arange(len(firsts))
-    marked = np.empty(len(letters) + 3 * len(firsts), np.uint8)
-    kept = np.ones(len(marked), np.bool_)
-    for k in range(3):
-        marked[marks + k] = _MARK[k]
-        kept[marks + k] = False
-    marked[kept] = letters
-    ends = np.append(marks, len(marked)).astype(np.int32)
-    values = pa.StringArray.from_buffers(len(firsts), pa.py_buffer(ends), pa.py_buffer(marked))
-    rows = np.searchsorted(np.flatnonzero(opens), begins)
-    return Words(values, np.append(rows, len(values)), 0)
+    return without_spaces(text, opens, begins)

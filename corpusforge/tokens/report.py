@@ -93,10 +93,11 @@ def _count(encoder: Encoder, sample: pa.StringArray) -> Counted:
     data, rows = text_bytes(sample)
     occurrences = np.zeros(encoder.vocab.size, np.int64)
     words, characters = 0, []
-    for part in encoder.vocab.cutting.splitter().chunks(data, rows):
+    splitter = encoder.vocab.cutting.splitter()
+    for part in splitter.chunks(data, rows):
         occurrences += np.bincount(encoder.encode_words(part.values)[0], minlength=len(occurrences))
         words += len(part.values)
-        characters.append(_characters(part.values))
+        characters.append(_characters(splitter.marked(part.values)))
     return Counted(len(sample), int(rows[-1] - rows[0]), words, occurrences, characters)
 
 

@@ -16,11 +16,10 @@ import unicodedata
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 from tokenizers import normalizers, pre_tokenizers
 
 from corpusforge.text import I64, U8
-from corpusforge.tokens.columns import CHARACTER_BYTES, Splitter, Words, code_points, ragged_positions
+from corpusforge.tokens.columns import CHARACTER_BYTES, Splitter, Words, code_points, ragged_positions, without_spaces
 
 _SPACE, _WORD, _ALONE = 0, 1, 2  # classes of a byte after normalisation; _ALONE: a word by itself
 _KEEP, _LEAD, _TAIL = 0, 1, 2  # classes of a byte before: kept or mapped as it is, replaced, behind a lead byte
@@ -120,11 +119,7 @@ class WordSplitter(Splitter):
         opens[:1] |= inside[:1]
         forced = begins[begins < len(text)]
         opens[forced] |= inside[forced]
-        letters = text.translate(None, b" ")
-        ends = np.append(np.flatnonzero(opens[classes != _SPACE]), len(letters)).astype(np.int32)
-        values = pa.StringArray.from_buffers(len(ends) - 1, pa.py_buffer(ends), pa.py_buffer(letters))
-        rows = np.searchsorted(np.flatnonzero(opens), begins)
-        return Words(values, np.append(rows, len(values)), 0)
+        return without_spaces(text, opens, begins)
 
     def _numbers(self, points: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
         numbers = self._index[points]

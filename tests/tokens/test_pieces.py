@@ -43,7 +43,7 @@ def oracle(text: str, cutting: PieceCutting) -> list[str]:
 
 
 def rows_of(words: Words) -> list[list[str]]:
-    values = words.values.to_pylist()
+    values = [f"▁{word}" for word in words.values.to_pylist()]
     return [values[a:b] for a, b in itertools.pairwise(words.offsets.tolist())]
 
 
@@ -62,7 +62,7 @@ def test_words_are_the_librarys(texts: list[str], cutting: PieceCutting) -> None
 def test_chunks_change_nothing(texts: list[str], size: int, cutting: PieceCutting) -> None:
     data, rows = text_bytes(pa.array(texts, pa.string()))
     together = [word for chunk in cutting.splitter().chunks(data, rows, size) for word in chunk.values.to_pylist()]
-    assert together == [word for text in texts for word in oracle(text, cutting)]
+    assert [f"▁{word}" for word in together] == [word for text in texts for word in oracle(text, cutting)]
 
 
 def test_rows_for_the_library_are_counted() -> None:
