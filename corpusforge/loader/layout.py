@@ -48,6 +48,7 @@ class Batch:
     keys: U64  # [N] which instance each is: `seeds.instance_keys` of its document and index
     position: int = 0  # of the batch in the endless sequence of a `Batcher`
     epoch: int = 0
+    span_sides: Ints | None = None  # [M, 2] places in front of a position's span and behind it; None: no spans
 
     @property
     def tokens(self) -> int:
@@ -119,15 +120,17 @@ def lay_out(rows: Rows, members: Ints | None, width: int, padding_id: int, kind:
         input_ids = np.full((count, width), padding_id, kind)
         input_ids[np.arange(width, dtype=np.int32) < used.astype(np.int32)[:, None]] = rows.ids
     shifts = np.arange(count) * width - ends[:-1]
+    mask_shifts = np.repeat(shifts, np.diff(np.searchsorted(rows.masked, ends)))
     return Batch(
         input_ids=input_ids,
         begins=offsets[:-1] + np.repeat(shifts, members),
         lengths=rows.lengths,
         first_lengths=rows.first_lengths,
-        masked=rows.masked + np.repeat(shifts, np.diff(np.searchsorted(rows.masked, ends))),
+        masked=rows.masked + mask_shifts,
         labels=rows.labels.astype(kind),
         pair_labels=rows.pair_labels,
         keys=rows.keys,
+        span_sides=None if rows.span_sides is None else rows.span_sides + mask_shifts[:, None],
     )
 
 

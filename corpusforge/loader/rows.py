@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from corpusforge.instances.masking import Masker
+from corpusforge.instances.masking import Masked, Masker
 from corpusforge.instances.ragged import offsets_of, ranges
 from corpusforge.loader.corpus import Corpus, Ints, Small, flat_positions
 from corpusforge.loader.order import Pieces, Stream
@@ -34,6 +34,7 @@ class Rows:
     masked: Ints  # a masked position: its token in ``ids``, ascending
     labels: npt.NDArray[Any]  # a masked position
     word_starts: npt.NDArray[np.bool_] | None = None  # a token; for masks that are not drawn yet
+    span_sides: Ints | None = None  # a masked position: the tokens in front of its span and behind it, [M, 2]
 
     @property
     def offsets(self) -> Ints:
@@ -48,7 +49,9 @@ class Rows:
         for (a, b), (t, u), (m, n) in zip(pairwise(bounds), pairwise(tokens), pairwise(masks), strict=True):
             pairs = None if self.pair_labels is None else self.pair_labels[a:b]
             firsts, keys, masked = self.first_lengths[a:b], self.keys[a:b], self.masked[m:n] - t
-            found.append(Rows(self.ids[t:u], self.lengths[a:b], firsts, keys, pairs, masked, self.labels[m:n]))
+            sides = None if self.span_sides is None else self.span_sides[m:n] - t
+            ids, lengths, labels = self.ids[t:u], self.lengths[a:b], self.labels[m:n]
+            found.append(Rows(ids, lengths, firsts, keys, pairs, masked, labels, span_sides=sides))
         return found
 
     def pick(self, chosen: Ints) -> Rows:
@@ -57,7 +60,7 @@ class Rows:
         bounds = np.searchsorted(self.masked, offsets)
         counts = np.diff(bounds)[chosen]
         source = ranges(bounds[chosen], counts)
-        shifts = offsets_of(lengths)[:-1] - offsets[chosen]
+        shifts = np.repeat(offsets_of(lengths)[:-1] - offsets[chosen], counts)
         return dataclasses.replace(
             self,
             ids=self.ids[ranges(offsets[chosen], lengths)],
@@ -65,8 +68,9 @@ class Rows:
             first_lengths=self.first_lengths[chosen],
             keys=self.keys[chosen],
             pair_labels=None if self.pair_labels is None else self.pair_labels[chosen],
-            masked=self.masked[source] + np.repeat(shifts, counts),
+            masked=self.masked[source] + shifts,
             labels=self.labels[source],
+            span_sides=None if self.span_sides is None else self.span_sides[source] + shifts[:, None],
         )
 
 
@@ -137,7 +141,17 @@ def draw_masks(rows: Rows, masker: Masker, epoch: int | U64) -> Rows:
     drawn = masker(rows.ids, offsets, rows.keys, epoch, rows.word_starts)
     counts = np.diff(drawn.position_offsets)
     masked = drawn.positions + np.repeat(offsets[:-1], counts)
-    return dataclasses.replace(rows, ids=drawn.input_ids, masked=masked, labels=drawn.labels, word_starts=None)
+    sides = _sides(drawn, offsets) if masker.settings.unit == "span" else None
+    found = {"ids": drawn.input_ids, "masked": masked, "labels": drawn.labels, "span_sides": sides}
+    return dataclasses.replace(rows, **found, word_starts=None)
+
+
+def _sides(drawn: Masked, offsets: Ints) -> Ints | None:
+    """The tokens on both sides of the span that each masked position is in; spans are in the order of positions."""
+    if drawn.spans is None or drawn.span_offsets is None:
+        return None
+    spans = drawn.spans + np.repeat(offsets[:-1], np.diff(drawn.span_offsets))[:, None]
+    return np.repeat(spans - np.array([1, 0]), spans[:, 1] - spans[:, 0], axis=0)
 
 
 def _joined(parts: list[Rows]) -> Rows:
@@ -146,4 +160,6 @@ def _joined(parts: list[Rows]) -> Rows:
     pairs = None if parts[0].pair_labels is None else np.concatenate([p.pair_labels for p in parts])  # type: ignore[misc]
     names = ("ids", "lengths", "first_lengths", "keys", "labels")
     columns = {name: np.concatenate([getattr(p, name) for p in parts]) for name in names}
-    return Rows(**columns, pair_labels=pairs, masked=np.concatenate(shifted))
+    sides = [p.span_sides + s for p, s in zip(parts, starts, strict=True) if p.span_sides is not None]
+    spans = np.concatenate(sides) if sides else None  # the masker says whether there are any: for all parts or none
+    return Rows(**columns, pair_labels=pairs, masked=np.concatenate(shifted), span_sides=spans)

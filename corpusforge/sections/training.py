@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from corpusforge.sections.fields import OneOf, all_of, at_least, between, option
+from corpusforge.sections.fields import OneOf, all_of, at_least, between, duration, option
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,8 @@ class Pretrain:
     preset: str = option(
         "bert-base",
         "architecture and published hyper-parameters: bert-tiny, bert-mini, bert-small, bert-medium, bert-base, "
-        "bert-large, roberta-tiny, roberta-base, roberta-large",
+        "bert-large, roberta-tiny, roberta-base, roberta-large, albert-tiny, albert-base, albert-large, albert-xlarge, "
+        "albert-xxlarge, spanbert-tiny, spanbert-base, spanbert-large",
     )
     steps: int = option(0, "optimiser steps; 0: the preset's own number", unit="steps", check=at_least(0))
     batch_tokens: int = option(
@@ -37,7 +38,24 @@ class Pretrain:
     learning_rate: float = option(0.0, "peak; 0: the preset's own", check=at_least(0))
     warmup_steps: int = option(-1, "-1: the preset's own share of the steps", unit="steps", check=at_least(-1))
     decay: str = option(
-        "linear", "after warm-up; linear: as the preset's authors have it", check=OneOf("linear", "constant")
+        "linear",
+        "after warm-up; linear: as the preset's authors have it; linear-bert: over all steps, replaced while warming "
+        "up; linear-hf: from the peak; wsd: constant, then 1 - sqrt",
+        check=OneOf("linear", "linear-bert", "linear-hf", "cosine", "one-cycle", "wsd", "constant"),
+    )
+    decay_share: float = option(0.1, "of all steps, in which wsd decays", check=between(0, 1))
+    budget: str = option(
+        "",
+        "wall-clock time in place of steps, as 30m or 1h30m: steps are planned from the speed that is measured",
+        check=duration,
+    )
+    batch_ramp: float = option(1.0, "share of the batch that the first step has; 1: no ramp", check=between(0.001, 1))
+    batch_ramp_share: float = option(0.25, "of all steps, over which the batch grows", check=between(0, 1))
+    mask_rate_start: float = option(
+        -1.0, "of dynamic masks at the first step; -1: as the instances were built for", check=between(-1, 0.9)
+    )
+    mask_rate_end: float = option(
+        -1.0, "of dynamic masks at the last step, linear between; -1: as the instances", check=between(-1, 0.9)
     )
     short_length: int = option(
         128, "length of the first part of training (BERT: 128)", unit="tokens", check=at_least(8)

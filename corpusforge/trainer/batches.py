@@ -23,7 +23,7 @@ from corpusforge.loader.rows import Rows
 
 @dataclass(frozen=True)
 class Batch:
-    """A micro-batch. Axes: B rows, T positions, M masked positions.
+    """A micro-batch. Axes: B rows, T positions, M masked positions, S of them that the bounds of their spans tell.
 
     ``masked``: positions whose token is to be predicted, counted through the flattened batch (b * T + t), ascending.
     """
@@ -35,6 +35,8 @@ class Batch:
     labels: Tensor  # [M] int64
     pair_labels: Tensor | None  # [B] int64
     tokens: int  # without padding
+    spans: Tensor | None = None  # [S, 3] int64, see `model.Encoder.forward`
+    span_labels: Tensor | None = None  # [S] int64
 
     @property
     def size(self) -> int:
@@ -59,20 +61,23 @@ class Batch:
         return dataclasses.replace(self, **changed)
 
 
-def make_batches(rows: Rows, budget: int, padding_id: int, *, segments: bool, pairs: bool) -> list[Batch]:
+def make_batches(
+    rows: Rows, budget: int, padding_id: int, *, segments: bool, pairs: bool, spans: int = 0
+) -> list[Batch]:
     """Pad the rows of a step into micro-batches.
 
-    ``segments``: number segment B with 1 (else all 0); ``pairs``: hand out pair labels.
+    ``segments``: number segment B with 1 (else all 0); ``pairs``: hand out pair labels; ``spans``: and so many tokens
+    of each masked span, from its first, to be told by the tokens on both sides of it.
     """
     made = []
     for chosen in cut_micro_batches(rows.lengths, budget):
         width = padded_length(int(rows.lengths[chosen].max()))
         laid = lay_out(rows.pick(chosen), None, width, padding_id)
-        made.append(to_tensors(laid, segments=segments, pairs=pairs))
+        made.append(to_tensors(laid, segments=segments, pairs=pairs, spans=spans))
     return made
 
 
-def to_tensors(batch: layout.Batch, *, segments: bool, pairs: bool) -> Batch:
+def to_tensors(batch: layout.Batch, *, segments: bool, pairs: bool, spans: int = 0) -> Batch:
     """A batch of the loader as tensors; not a packed one, which the encoder has no attention for."""
     segment_ids = batch.segment_ids() if segments else np.zeros(batch.input_ids.shape, np.int64)
     pair_labels = batch.pair_labels if pairs else None
@@ -84,4 +89,15 @@ def to_tensors(batch: layout.Batch, *, segments: bool, pairs: bool) -> Batch:
         labels=torch.from_numpy(batch.labels),
         pair_labels=None if pair_labels is None else torch.from_numpy(pair_labels.astype(np.int64)),
         tokens=batch.tokens,
+        **_told_by_bounds(batch, spans),
     )
+
+
+def _told_by_bounds(batch: layout.Batch, most: int) -> dict[str, Tensor]:
+    """What the span boundary head reads and predicts: at most ``most`` tokens of each span."""
+    if not most or batch.span_sides is None:
+        return {}
+    nth = batch.masked - batch.span_sides[:, 0] - 1
+    told = np.flatnonzero(nth < most)
+    spans = np.column_stack([batch.span_sides, nth])[told]
+    return {"spans": torch.from_numpy(spans), "span_labels": torch.from_numpy(batch.labels[told])}

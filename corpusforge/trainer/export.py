@@ -1,9 +1,9 @@
 """A model as a Hugging Face directory, and back.
 
 Goes out: ``config.json``, ``model.safetensors`` (tied weights once), the tokenizer's files, ``README.md``. It loads in
-`transformers` (`BertForPreTraining` for pair data, else `BertForMaskedLM`; `RobertaForMaskedLM`) with no key missing
-and none unexpected. The names are those of transformers' `modeling_bert.py` and `modeling_roberta.py`, which keep
-query, key and value apart where `model.Attention` has them in one matrix.
+`transformers` with no key missing and none unexpected: `BertForPreTraining` or `AlbertForPreTraining` for pair data,
+else `BertForMaskedLM`, `RobertaForMaskedLM` or `AlbertForMaskedLM`. Decision: what transformers has no name for (the
+head for the bounds of spans) stays out of it and lies in checkpoints only; a SpanBERT goes out as a BERT.
 """
 
 from __future__ import annotations
@@ -19,114 +19,23 @@ from torch import Tensor
 
 from corpusforge import errors, shards
 from corpusforge.trainer.model import Architecture, Encoder
+from corpusforge.trainer.names import architecture, config, their_names
 
 TOKENIZER_FILES = (
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     *("vocab.txt", "vocab.json", "merges.txt", "spiece.model", "sentencepiece.bpe.model"),
 )
 
-_HEADS = {
-    "bert": {
-        "transform": "cls.predictions.transform.dense",
-        "transform_norm": "cls.predictions.transform.LayerNorm",
-        "bias": "cls.predictions.bias",
-        "pooler": "bert.pooler.dense",
-        "pair": "cls.seq_relationship",
-    },
-    "roberta": {"transform": "lm_head.dense", "transform_norm": "lm_head.layer_norm", "bias": "lm_head.bias"},
-}
-_EMBEDDINGS = {
-    "tokens": "word_embeddings",
-    "positions": "position_embeddings",
-    "segments": "token_type_embeddings",
-    "norm": "LayerNorm",
-}
-_LAYER = {
-    "attention.output": "attention.output.dense",
-    "attention.norm": "attention.output.LayerNorm",
-    "inner": "intermediate.dense",
-    "output": "output.dense",
-    "norm": "output.LayerNorm",
-}
-
-
-def their_names(name: str, family: str) -> list[str]:
-    """What transformers calls one of our weights; three names for the joint query, key and value matrix.
-
-    >>> their_names("layers.0.inner.bias", "bert")
-    ['bert.encoder.layer.0.intermediate.dense.bias']
-    """
-    if name in _HEADS[family]:
-        return [_HEADS[family][name]]
-    module, kind = name.rsplit(".", 1)
-    if module in _HEADS[family]:
-        return [f"{_HEADS[family][module]}.{kind}"]
-    if module in _EMBEDDINGS:
-        return [f"{family}.embeddings.{_EMBEDDINGS[module]}.{kind}"]
-    _, number, inner = module.split(".", 2)
-    stem = f"{family}.encoder.layer.{number}"
-    if inner == "attention.projections":
-        return [f"{stem}.attention.self.{part}.{kind}" for part in ("query", "key", "value")]
-    return [f"{stem}.{_LAYER[inner]}.{kind}"]
+HEADS = "heads.safetensors"
+"""Of a checkpoint: weights that have no place in a Hugging Face directory, under our own names."""
 
 
 def their_weights(model: Encoder) -> Iterator[tuple[str, Tensor]]:
-    """Weights under transformers' names, on the CPU."""
+    """Weights under transformers' names, on the CPU, without those it has no name for."""
     for name, weight in model.state_dict().items():
-        names = their_names(name, model.shape.family)
-        for their_name, part in zip(names, weight.detach().cpu().chunk(len(names)), strict=True):
-            yield their_name, part.contiguous()
-
-
-def config(shape: Architecture, ids: dict[str, int]) -> dict[str, Any]:
-    """``config.json``; ``ids``: the vocabulary's ``cls`` and ``sep``."""
-    named = {
-        "architectures": ["RobertaForMaskedLM"],
-        "model_type": shape.family,
-        "vocab_size": shape.vocabulary,
-        "hidden_size": shape.width,
-        "num_hidden_layers": shape.layers,
-        "num_attention_heads": shape.heads,
-        "intermediate_size": shape.inner,
-        "hidden_act": "gelu",  # the one with erf
-        "hidden_dropout_prob": shape.dropout,
-        "attention_probs_dropout_prob": shape.dropout,
-        "max_position_embeddings": shape.positions,
-        "type_vocab_size": shape.segments,
-        "initializer_range": 0.02,
-        "layer_norm_eps": shape.epsilon,
-        "pad_token_id": shape.padding_id,
-        "tie_word_embeddings": True,
-        "dtype": "float32",
-    }
-    if shape.family == "bert":
-        return named | {"architectures": ["BertForPreTraining" if shape.pairs else "BertForMaskedLM"]}
-    return named | {"bos_token_id": ids["cls"], "eos_token_id": ids["sep"]}
-
-
-def architecture(values: dict[str, Any], where: str) -> Architecture:
-    """The architecture a ``config.json`` describes.
-
-    Raises `errors.StageMismatch` for a model that is none of ours.
-    """
-    try:
-        return Architecture(
-            family=values["model_type"],
-            layers=values["num_hidden_layers"],
-            width=values["hidden_size"],
-            heads=values["num_attention_heads"],
-            inner=values["intermediate_size"],
-            vocabulary=values["vocab_size"],
-            positions=values["max_position_embeddings"],
-            segments=values["type_vocab_size"],
-            epsilon=values["layer_norm_eps"],
-            dropout=values["hidden_dropout_prob"],
-            padding_id=values["pad_token_id"],
-            pairs={"bert": values["architectures"] == ["BertForPreTraining"], "roberta": False}[values["model_type"]],
-        )
-    except KeyError as error:
-        what = f"its config.json is not of a BERT or RoBERTa pretrained here (at {error})"
-        raise errors.StageMismatch(where, what, "name a folder that pretrain wrote") from None
+        if names := their_names(name, model.shape.family):
+            for their_name, part in zip(names, weight.detach().cpu().chunk(len(names)), strict=True):
+                yield their_name, part.contiguous()
 
 
 def export(model: Encoder, folder: Path, *, vocab_folder: str, ids: dict[str, int], card: dict[str, Any]) -> None:
@@ -154,17 +63,25 @@ def _fit_tokenizer(path: Path, shape: Architecture) -> None:
     path.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", "utf-8")
 
 
+def own_weights(model: Encoder) -> dict[str, Tensor]:
+    """Weights that transformers has no name for, under ours, on the CPU."""
+    state = model.state_dict()
+    return {n: w.detach().cpu().contiguous() for n, w in state.items() if not their_names(n, model.shape.family)}
+
+
 def load_weights(model: Encoder, folder: Path) -> None:
     """Copy the weights of a Hugging Face directory into a model of the same architecture.
 
-    Raises `errors.ManifestInvalid` where a weight is missing or has another shape.
+    A model with a head that has no place in one takes it from the checkpoint's `HEADS`. Raises `errors.ManifestInvalid`
+    where a weight is missing or has another shape.
     """
     path = folder / "model.safetensors"
     try:
-        stored = load_file(path)
-        ours = {
-            name: torch.cat([stored[n] for n in their_names(name, model.shape.family)]) for name in model.state_dict()
-        }
+        stored, family = load_file(path), model.shape.family
+        ours = load_file(folder / HEADS) if own_weights(model) else {}
+        for name in model.state_dict():
+            if names := their_names(name, family):
+                ours[name] = torch.cat([stored[n] for n in names])
         model.load_state_dict(ours)
     except (OSError, KeyError, RuntimeError, ValueError) as error:
         raise errors.ManifestInvalid(str(path), f"unreadable weights ({error})", "name another checkpoint") from None

@@ -18,7 +18,7 @@ from corpusforge.loader.corpus import Corpus
 from corpusforge.loader.order import cut_pieces
 from corpusforge.loader.rows import draw_masks, gather
 from corpusforge.trainer.batches import Batch, make_batches
-from corpusforge.trainer.losses import batch_losses
+from corpusforge.trainer.losses import SUMS, batch_losses
 from corpusforge.trainer.model import Encoder
 
 
@@ -58,13 +58,13 @@ def frozen_batches(
 @torch.no_grad()
 def measure(model: Encoder, batches: Iterator[Batch], device: torch.device, dtype: torch.dtype | None) -> Loss | None:
     """The loss of a model over batches, without dropout; None where there was nothing to predict."""
-    sums = torch.zeros(6, dtype=torch.float64)
+    sums = torch.zeros(SUMS, dtype=torch.float64)
     was_training = model.training
     model.eval()
     for batch in batches:
         sums += batch_losses(model, batch.to(device), dtype)[0].cpu()
     model.train(was_training)
-    mlm, hits, masked, pair, pair_hits, pairs = sums.tolist()
+    mlm, hits, masked, pair, pair_hits, pairs, *_ = sums.tolist()
     if not masked:
         return None
     loss = mlm / masked

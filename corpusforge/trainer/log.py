@@ -19,9 +19,12 @@ from torch import Tensor
 
 from corpusforge import shards
 
-FIELDS = ("mlm_loss", "mlm_hits", "masked", "pair_loss", "pair_hits", "pairs", "grad_norm", "tokens", "size")
-"""Of one step: sums of losses and hits over masked positions and pairs, their numbers, tokens without and with
-padding."""
+FIELDS = (
+    *("mlm_loss", "mlm_hits", "masked", "pair_loss", "pair_hits", "pairs", "span_loss", "span_hits", "spans"),
+    *("grad_norm", "tokens", "size"),
+)
+"""Of one step: sums of losses and hits over masked positions, pairs and tokens told by the bounds of their spans, their
+numbers, tokens without and with padding."""
 
 
 class Meter:
@@ -31,7 +34,7 @@ class Meter:
         self._rows: list[Tensor] = [torch.tensor(row, dtype=torch.float64) for row in unlogged]
 
     def add(self, sums: Tensor, grad_norm: Tensor, tokens: int, size: int) -> None:
-        """Add a step: ``sums`` are the first six fields [6], on any device."""
+        """Add a step: ``sums`` are the first nine fields [9], on any device."""
         known = torch.tensor([tokens, size], dtype=torch.float64)
         if sums.is_cuda:
             known = known.pin_memory().to(sums.device, non_blocking=True)
@@ -60,12 +63,15 @@ def means(rows: list[list[float]]) -> dict[str, float | None]:
     sums = dict(zip(FIELDS, np.sum(np.array(rows, np.float64), axis=0).tolist(), strict=True))
     masked, pairs = max(sums["masked"], 1.0), sums["pairs"]
     mlm, pair = sums["mlm_loss"] / masked, sums["pair_loss"] / pairs if pairs else None
+    spans = sums["spans"]
     return {
-        "loss": mlm + (pair or 0.0),
+        "loss": mlm + (pair or 0.0) + sums["span_loss"] / masked,
         "mlm_loss": mlm,
         "mlm_accuracy": sums["mlm_hits"] / masked,
         "pair_loss": pair,
         "pair_accuracy": sums["pair_hits"] / pairs if pairs else None,
+        "span_loss": sums["span_loss"] / spans if spans else None,
+        "span_accuracy": sums["span_hits"] / spans if spans else None,
         "grad_norm": sums["grad_norm"] / len(rows),
         "padding": 1 - sums["tokens"] / max(sums["size"], 1.0),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -19,13 +20,17 @@ CASES = {
     "BertForPreTraining": ("bert", True, 0),
     "BertForMaskedLM": ("bert", False, 0),
     "RobertaForMaskedLM": ("roberta", False, 0),
+    "AlbertForPreTraining": ("albert", True, 0),
+    "AlbertForMaskedLM": ("albert", False, 0),
 }
 
 
 def make(family: str, pairs: bool, padding_id: int) -> Encoder:
-    positions = 64 if family == "bert" else 64 + padding_id + 1
-    segments = 2 if family == "bert" else 1
+    positions = 64 + padding_id + 1 if family == "roberta" else 64
+    segments = 1 if family == "roberta" else 2
     shape = Architecture(family, 2, 32, 2, 64, 192, positions, segments, 1e-12, 0.1, padding_id, pairs)
+    if family == "albert":
+        shape = dataclasses.replace(shape, embedding=16, activation="gelu_new", is_shared=True, layers=3)
     model = Encoder(shape)
     initialise(model, 3, deviation=0.3)  # wide, so that a wrong weight shows
     with torch.no_grad():
@@ -76,7 +81,8 @@ def test_logits_and_keys_equal_transformers(tmp_path: Path, name: str, padding_i
     assert (mine - logits.flatten(0, 1)[masked]).abs().max() < 1e-5 * max(1.0, float(mine.abs().max()))
     assert (pair is not None) == pairs
     if pair is not None:
-        assert torch.allclose(pair, out.seq_relationship_logits, atol=1e-5, rtol=1e-5)
+        theirs_pair = out.sop_logits if family == "albert" else out.seq_relationship_logits
+        assert torch.allclose(pair, theirs_pair, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -87,7 +93,7 @@ def test_opens_by_the_auto_classes(tmp_path: Path, name: str) -> None:
     bare, told = transformers.AutoModel.from_pretrained(folder, output_loading_info=True)
     # A bare model has a pooler, which nothing trains without pairs.
     assert all("pooler" in key for key in told["missing_keys"])
-    assert not told["missing_keys"] or name != "BertForPreTraining"
+    assert not told["missing_keys"] or not name.endswith("ForPreTraining")
     assert masked.config.vocab_size == bare.config.vocab_size == 192
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     ids = tokenizer("w3 w5")["input_ids"]
@@ -104,7 +110,7 @@ def test_the_tokenizer_fits_the_model(tmp_path: Path, name: str, padding_id: int
     theirs = getattr(transformers, name).from_pretrained(folder).eval()
     assert tokenizer.model_max_length == model.shape.positions - model.shape.first_position == 64
     inputs = tokenizer("w3", "w5", return_tensors="pt")
-    assert ("token_type_ids" in inputs) == (family == "bert")
+    assert ("token_type_ids" in inputs) == (family != "roberta")
     theirs(**inputs)
     theirs(**tokenizer("w3 " * 100, truncation=True, return_tensors="pt"))  # as many as fit, and no fewer
     with pytest.raises((IndexError, RuntimeError)):
