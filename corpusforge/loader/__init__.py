@@ -6,5 +6,6 @@
 from corpusforge.loader.batcher import Batcher
 from corpusforge.loader.epochs import BatchSettings, Extent
 from corpusforge.loader.layout import Batch
+from corpusforge.loader.outlook import outlook
 
-__all__ = ["Batch", "BatchSettings", "Batcher", "Extent"]
+__all__ = ["Batch", "BatchSettings", "Batcher", "Extent", "outlook"]

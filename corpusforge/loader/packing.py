@@ -29,7 +29,7 @@ DEALT_ROWS = 1.01
 """How many times the rows of best fit dealing may take: a hundredth more padding for rows that are alike."""
 
 BYTES_OF_PACKS = 4
-"""Held for each packed instance: its rank. Finding rows takes 32 for a moment."""
+"""Held for each packed instance: its rank. Finding rows takes 48 for a moment."""
 
 
 class Packs(NamedTuple):
