@@ -1,6 +1,6 @@
 """Peak memory against the size of the input: clean, dedupe and build-instances on one input and on ten times as much.
 
-    python benchmarks/peak_memory.py [--data ../shared/data] [--megabytes 48] [--workers 1]
+    python benchmarks/peak_memory.py [--data ../shared/data] [--megabytes 48] [--workers 1] [--budget 512]
 
 Prints the machine, the versions, and for each stage the peak of the summed RSS of all its processes, as the stages
 write it to timing.json. The input is that of ``soak_corpus.py``: pages of recombined sentences with planted repeats, in
@@ -21,9 +21,6 @@ import pyarrow
 from soak_corpus import CHINESE, ENGLISH, Pages, sentences_of, write
 
 METHODS = ("lines", "exact-spans", "near-spans", "documents")
-BUDGET = "512"
-"""MB that dedupe may take, for either input."""
-
 QUICK = ["--detector", "fast", "--sentences", "builtin", "--badwords", "off", "--quiet"]
 
 
@@ -37,7 +34,9 @@ def peak(folder: Path) -> float:
     return float(json.loads((folder / "timing.json").read_text())["peak_rss"]) / 2**20
 
 
-def measure(pages: Pages, scratch: Path, size: int, workers: str, vocab: Path | None) -> tuple[dict[str, float], Path]:
+def measure(
+    pages: Pages, scratch: Path, size: int, workers: str, budget: str, vocab: Path | None
+) -> tuple[dict[str, float], Path]:
     """Peaks of the stages on ``size`` bytes of input; a vocabulary is learned where none is given."""
     raw = scratch / "in"
     write(pages, raw, size)
@@ -53,7 +52,7 @@ def measure(pages: Pages, scratch: Path, size: int, workers: str, vocab: Path | 
     for method in METHODS:
         deduped = ["dedupe", str(cleaned), "--output", f"{scratch}/{method}", "--method", method]
         sentences = ["--sentences", "builtin"] if method == "lines" else []
-        command(*deduped, *sentences, "--memory-budget", BUDGET, *more)
+        command(*deduped, *sentences, "--memory-budget", budget, *more)
     peaks = {"clean": peak(cleaned)}
     peaks |= {f"dedupe {method}": peak(scratch / method) for method in METHODS}
     peaks |= {f"build-instances {n}": peak(Path(f"{built}-{n}")) for n in ("doc-sentences", "segment-pair")}
@@ -66,16 +65,23 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--megabytes", type=int, default=48, help="size of the smaller input")
     parser.add_argument("--workers", default="1")
+    parser.add_argument("--budget", default="512", help="MB that dedupe may take, for either input")
     given = parser.parse_args()
     print(f"{platform.machine()}, Python {platform.python_version()}, pyarrow {pyarrow.__version__}")
     print(f"input: {given.megabytes} and {10 * given.megabytes} MB, {given.workers} worker(s)")
+    print(f"dedupe within {given.budget} MB")
     english, chinese = sentences_of(given.data / "text_en", ENGLISH), sentences_of(given.data / "text_zh", CHINESE)
     with tempfile.TemporaryDirectory() as folder:
         one, vocab = measure(
-            Pages(english, chinese, 0), Path(folder) / "one", given.megabytes << 20, given.workers, None
+            Pages(english, chinese, 0), Path(folder) / "one", given.megabytes << 20, given.workers, given.budget, None
         )
         ten, _ = measure(
-            Pages(english, chinese, 1), Path(folder) / "ten", given.megabytes * 10 << 20, given.workers, vocab
+            Pages(english, chinese, 1),
+            Path(folder) / "ten",
+            given.megabytes * 10 << 20,
+            given.workers,
+            given.budget,
+            vocab,
         )
     for name, before in one.items():
         print(f"{name:32} {before:8.0f} MiB {ten[name]:8.0f} MiB  {ten[name] / before - 1:+.1%}")
