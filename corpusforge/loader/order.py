@@ -2,13 +2,15 @@
 
 Every epoch is a permutation sorted by random words keyed by the instances themselves: the order does not depend on
 how instances lie in shards. Epochs follow each other without a seam, and step k reads what begins in tokens
-``[k B, (k + 1) B)`` of that endless sequence. In the short part of training an instance longer than ``length`` becomes
-*pieces*: a single-segment one is cut into equal ones, each with the [CLS] and [SEP] of the whole, so nothing goes
-unread; of a pair, A loses its front and B its end, the longer first, so that what is left of B still follows A.
+``[k B, (k + 1) B)`` of that endless sequence (with a `Ramp`, a sum for k B). In the short part of training an instance
+longer than ``length`` becomes *pieces*: a single-segment one is cut into equal ones, each with the [CLS] and [SEP] of
+the whole, so nothing goes unread; of a pair, A loses its front and B its end, the longer first, so that what is left
+of B still follows A.
 """
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,13 +26,43 @@ nothing is cut), the order of one epoch 4 and its sums 8. Pairs: 4 more. Sorting
 
 
 @dataclass(frozen=True)
+class Ramp:
+    """Batches that grow linearly: from ``first`` of their size at step 0 to all of it at step ``steps``."""
+
+    first: float = 1.0
+    steps: int = 0
+
+    def before(self, step: int) -> float:
+        """The sum of the shares of all steps before ``step``.
+
+        >>> [Ramp(0.5, 2).before(step) for step in range(5)]
+        [0.0, 0.5, 1.25, 2.25, 3.25]
+        """
+        n = min(step, self.steps)
+        return step - n + (n * self.first + (1 - self.first) * n * (n - 1) / (2 * self.steps) if n else 0.0)
+
+
+@dataclass(frozen=True)
 class Part:
-    """Steps ``[start, stop)`` of a run: instances at most ``length`` long, ``batch_tokens`` of them a step."""
+    """Steps ``[start, stop)`` of a run: instances at most ``length`` long, ``batch_tokens`` of them a step.
+
+    ``ramp``: of all steps of the run, which may end inside a part or behind it.
+    """
 
     start: int
     stop: int
     length: int
     batch_tokens: int
+    ramp: Ramp = Ramp()
+
+    def tokens_before(self, step: int) -> int:
+        """Tokens that the steps of this part before ``step`` read."""
+        return round(self.batch_tokens * (self.ramp.before(step) - self.ramp.before(self.start)))
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of all its steps."""
+        return self.tokens_before(self.stop)
 
 
 @dataclass(frozen=True)
@@ -105,8 +137,8 @@ class Stream:
 
     def step(self, step: int) -> list[tuple[int, Small]]:
         """What step ``step`` of the run reads: for each epoch it touches, numbers of pieces in order."""
-        begin = self._base(self.first_epoch) + (step - self.part.start) * self.part.batch_tokens
-        end = begin + self.part.batch_tokens
+        base = self._base(self.first_epoch)
+        begin, end = base + self.part.tokens_before(step), base + self.part.tokens_before(step + 1)
         epoch, found = self._epoch_at(begin), []
         while self._base(epoch) < end:
             order, starts = self._order(epoch)
@@ -118,13 +150,17 @@ class Stream:
 
     def next_epoch(self) -> int:
         """Number of the first epoch that no step of this part touches."""
-        steps = self.part.stop - self.part.start
-        return self._epoch_at(self._base(self.first_epoch) + steps * self.part.batch_tokens - 1) + 1
+        return self._epoch_at(self._base(self.first_epoch) + self.part.tokens - 1) + 1
+
+    def moved(self, part: Part, first_epoch: int) -> Stream:
+        """The same pieces under another plan of steps."""
+        other = copy.copy(self)
+        other.part, other.first_epoch = part, first_epoch
+        return other
 
     def epochs(self) -> float:
         """How often this part reads the data, in epochs."""
-        tokens = (self.part.stop - self.part.start) * self.part.batch_tokens
-        return tokens * self._copies / float(self._before[-1])
+        return self.part.tokens * self._copies / float(self._before[-1])
 
     @functools.cached_property
     def effective_length(self) -> float:
@@ -152,6 +188,14 @@ class Stream:
         order = members[order_of(words)]  # ties fall to the piece's own number
         lengths = self.pieces.lengths[order]
         return order, np.cumsum(lengths) - lengths
+
+
+def moved(found: Sequence[Stream], parts: Sequence[Part]) -> list[Stream]:
+    """The streams of a run whose parts have moved; what the first one reads before its end stays as it was."""
+    others: list[Stream] = []
+    for stream, part in zip(found, parts, strict=True):
+        others.append(stream.moved(part, others[-1].next_epoch() if others else 0))
+    return others
 
 
 def streams(corpus: Corpus, parts: Sequence[Part], seed: int) -> list[Stream]:

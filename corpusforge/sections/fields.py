@@ -6,6 +6,7 @@ value, or None, so that files and flags complain in the same words.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import field
 from typing import Any
@@ -59,6 +60,25 @@ def at_least(low: float) -> Check:
 def between(low: float, high: float) -> Check:
     """The value lies in [low, high]."""
     return lambda v: None if low <= v <= high else f"must lie between {low:g} and {high:g}"
+
+
+def seconds_of(text: str) -> float | None:
+    """A duration in seconds, None where the text is none.
+
+    >>> [seconds_of(text) for text in ("30m", "1h30m", "90s", "1.5h", "30", "")]
+    [1800.0, 5400.0, 90.0, 5400.0, None, None]
+    """
+    number = r"(\d+(?:\.\d+)?)"
+    found = re.fullmatch(rf"(?:{number}h)?(?:{number}m)?(?:{number}s)?", text)
+    if not found or not any(found.groups()):
+        return None
+    hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    return 3600 * hours + 60 * minutes + seconds
+
+
+def duration(value: str) -> str | None:
+    """The value is a time as people write it, or empty."""
+    return None if not value or seconds_of(value) else "must be a time above 0 with units, as 30m, 1h30m or 90s"
 
 
 def option(

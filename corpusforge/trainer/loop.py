@@ -29,7 +29,6 @@ from corpusforge.trainer.heldout import Loss, frozen_batches, measure
 from corpusforge.trainer.model import Encoder, initialise
 from corpusforge.trainer.optimizers import make_optimizer
 from corpusforge.trainer.prepare import Job, output_folder, prepare
-from corpusforge.trainer.schedule import learning_rate
 from corpusforge.trainer.settings import Settings, differences
 from corpusforge.trainer.signals import Interrupted, StopFlag
 from corpusforge.trainer.speed import Speed
@@ -91,8 +90,8 @@ class Run:
         initialise(self.model, job.settings.seed)
         self.model.to(job.device).train()
         self.callable: Any = torch.compile(self.model, dynamic=True) if job.settings.compile else self.model
-        resolved = job.resolved
-        self.optimizer = make_optimizer(self.model, resolved.preset, resolved.learning_rate, resolved.optimizer)
+        course = job.course
+        self.optimizer = make_optimizer(self.model, course.preset, course.learning_rate, course.optimizer)
         self.done, self.tokens, self.spent = 0, 0, 0.0
         self.meter = log.Meter([])
         self.newest: Path | None = None
@@ -103,7 +102,7 @@ class Run:
         """Take all steps that are left."""
         if resume:
             self._resume()
-        began, first_tokens, steps = time.perf_counter(), self.tokens, self.job.resolved.steps
+        began, first_tokens, steps = time.perf_counter(), self.tokens, self.job.course.steps
         self.progress.start("pretrain", steps, "steps")
         self.progress.advance(self.done)
         tensorboard = self.job.settings.tensorboard
@@ -161,7 +160,7 @@ class Run:
         if sums is None:
             self._leave()
         else:
-            norm = update(self.model, self.optimizer, learning_rate=self._rate(), clip=job.resolved.preset.clip)
+            norm = update(self.model, self.optimizer, learning_rate=job.course.rate(step), clip=job.course.preset.clip)
             tokens = sum(batch.tokens for batch in batches)
             self.meter.add(sums, norm, tokens, sum(batch.size for batch in batches))
             self.speed.add(tokens)
@@ -175,19 +174,8 @@ class Run:
         self.progress.say(str(stopped))
         raise stopped
 
-    def _rate(self) -> float:
-        resolved = self.job.resolved
-        return learning_rate(
-            self.done,
-            peak=resolved.learning_rate,
-            warmup=resolved.warmup_steps,
-            steps=resolved.steps,
-            from_peak=resolved.preset.decays_from_peak,
-            decay=self.job.settings.decay,
-        )
-
     def _write_what_is_due(self) -> None:
-        settings, is_last = self.job.settings, self.done == self.job.resolved.steps
+        settings, is_last = self.job.settings, self.done == self.job.course.steps
         if self.done % settings.log_steps == 0 or is_last:
             self._log()
         if self.done % settings.evaluate_steps == 0 or is_last:
@@ -214,8 +202,8 @@ class Run:
 
     def _log(self) -> None:
         rows, rate = self._finite_rows(), float(self.optimizer.param_groups[0]["lr"])
-        stream = self.job.streams[self.job.resolved.part_of(self.done - 1)]
-        each = plan.flops_per_token(self.job.shape, stream.effective_length, self.job.settings.masking.rate)
+        stream = self.job.streams[self.job.course.part_of(self.done - 1)]
+        each = plan.flops_per_token(self.job.shape, stream.effective_length, self.job.course.mask_rate(self.done - 1))
         self.last = {"step": self.done, "tokens": self.tokens, **log.means(rows), "lr": rate}
         self.last |= self.speed.read(self.feed.waited, each)
         self.log.write(self.last)
@@ -225,7 +213,7 @@ class Run:
         job = self.job
         if job.heldout is None:
             return None
-        length = job.resolved.parts[job.resolved.part_of(max(self.done - 1, 0))].length
+        length = job.course.parts[job.course.part_of(max(self.done - 1, 0))].length
         batches = frozen_batches(
             job.heldout,
             job.masker,
@@ -260,7 +248,7 @@ class Run:
     def _write_model(self, folder: Path) -> None:
         training = {
             "preset": self.job.settings.preset,
-            "steps": f"{self.done:,} of {self.job.resolved.steps:,}",
+            "steps": f"{self.done:,} of {self.job.course.steps:,}",
             "tokens read": f"{self.tokens:,}",
             "loss": f"{self.last['loss']:.4f}" if self.last else None,
             "held-out MLM loss": f"{self.heldout.loss:.4f}" if self.heldout else None,

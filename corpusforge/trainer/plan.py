@@ -1,8 +1,9 @@
 """What a run will cost, before anything is run: parameters, FLOPs, memory, steps, tokens.
 
-FLOPs of a token, forward and backward: ``6 L (4 d^2 + 2 d f) + 12 L d S_eff + 6 p (d^2 + d V)``, p the share of
-positions in the MLM head, S_eff the mean of squared lengths over the mean length (after Kaplan et al. 2020,
-arXiv 2001.08361, table 1, with the head on masked positions only). Memory is an estimate, not a bound.
+FLOPs of a token, forward and backward: ``6 L (4 d^2 + 2 d f) + 12 L d S_eff + 6 p (d e + e V)``, e the width of the
+embeddings (d but for ALBERT, which adds ``6 e d``), p the share of positions in the MLM head, S_eff the mean of squared
+lengths over the mean length (after Kaplan et al. 2020, arXiv 2001.08361, table 1, with the head on masked positions
+only). A head for the bounds of spans counts like another of these. Memory is an estimate, not a bound.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import time
 import torch
 
 from corpusforge.loader.order import Stream
-from corpusforge.trainer.model import Architecture, Encoder
+from corpusforge.trainer.model import SPAN_POSITION_WIDTH, Architecture, Encoder
 from corpusforge.trainer.prepare import Job, prepare
 from corpusforge.trainer.settings import Settings
 from corpusforge.trainer.step import gradients
@@ -38,9 +39,13 @@ def flops_per_token(shape: Architecture, effective_length: float, mask_rate: flo
     >>> round(flops_per_token(base, 128, 0.15) / 1e6), round(flops_per_token(base, 512, 0.15) / 1e6)
     (545, 588)
     """
-    layers, d, f = shape.layers, shape.width, shape.inner
+    layers, d, f, e = shape.layers, shape.width, shape.inner, shape.embedding_width
     body = 6 * layers * (4 * d * d + 2 * d * f) + 12 * layers * d * effective_length
-    return float(body + 6 * mask_rate * (d * d + d * shape.vocabulary))
+    widened = 6 * e * d if shape.family == "albert" else 0
+    head = d * e + e * shape.vocabulary
+    if shape.span_positions:
+        head += (2 * d + SPAN_POSITION_WIDTH) * d + d * e + e * shape.vocabulary
+    return float(body + widened + 6 * mask_rate * head)
 
 
 def parameters(shape: Architecture) -> int:
@@ -58,7 +63,8 @@ def memory_bytes(shape: Architecture, settings: Settings, *, half: bool) -> int:
     tokens, width = settings.micro_batch_tokens, 2 if half else 4
     states = 16 * parameters(shape)
     activations = tokens * shape.layers * shape.width * 17 * width
-    logits = int(tokens * settings.masking.rate) * shape.vocabulary * (8 + width)
+    heads = 2 if shape.span_positions else 1
+    logits = heads * int(tokens * settings.masking.rate) * shape.vocabulary * (8 + width)
     return int(states + activations + logits)
 
 
@@ -90,9 +96,9 @@ def plan(data_folder: str, settings: Settings, *, vocab_folder: str) -> dict[str
         "preset": settings.preset,
         "parameters": parameters(job.shape),
         "instances": len(job.corpus),
-        "steps": job.resolved.steps,
-        "warmup_steps": job.resolved.warmup_steps,
-        "learning_rate": job.resolved.learning_rate,
+        "steps": job.course.steps,
+        "warmup_steps": job.course.warmup_steps,
+        "learning_rate": job.course.learning_rate,
         "tokens": tokens,
         "flops": sum(spent),
         "memory_bytes": memory_bytes(job.shape, settings, half=job.dtype is not None),
@@ -106,7 +112,7 @@ def plan(data_folder: str, settings: Settings, *, vocab_folder: str) -> dict[str
 
 def tokens_of(stream: Stream) -> int:
     """Tokens a part of training reads, padding not counted."""
-    return (stream.part.stop - stream.part.start) * stream.part.batch_tokens
+    return stream.part.tokens
 
 
 def _flops_per_token(stream: Stream, job: Job) -> float:
@@ -127,9 +133,9 @@ def flops_per_second(job: Job) -> float:
     The second of two passes counts where the first took under two seconds (it pays for warming up).
     """
     model = Encoder(job.shape).to(job.device).train()
-    batch = min(job.batches(job.resolved.steps - 1), key=lambda batch: batch.tokens)
+    batch = min(job.batches(job.course.steps - 1), key=lambda batch: batch.tokens)
     if job.device.type == "cuda":  # a GPU is idle under a small one
-        batch = max(job.batches(job.resolved.steps - 1), key=lambda batch: batch.tokens)
+        batch = max(job.batches(job.course.steps - 1), key=lambda batch: batch.tokens)
     seconds = 0.0
     for _ in range(2):
         began = time.perf_counter()

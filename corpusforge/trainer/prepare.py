@@ -6,6 +6,8 @@ device. Nothing is written here, so ``--dry-run`` stops behind it.
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,12 +18,14 @@ from corpusforge.instances.masking import Masker, Specials
 from corpusforge.loader.corpus import Corpus, open_table
 from corpusforge.loader.folder import check_vocabulary, load_specials
 from corpusforge.loader.layout import padded_length
-from corpusforge.loader.order import Stream, streams
+from corpusforge.loader.order import Stream, moved, streams
 from corpusforge.loader.rows import read_step
 from corpusforge.shards import Manifest
 from corpusforge.trainer.batches import Batch, make_batches
-from corpusforge.trainer.model import Architecture
-from corpusforge.trainer.settings import Resolved, Settings, resolve
+from corpusforge.trainer.course import Course, Mark, chart
+from corpusforge.trainer.model import SPAN_POSITIONS, Architecture
+from corpusforge.trainer.presets import Preset
+from corpusforge.trainer.settings import Settings
 
 POSITIONS = 512
 """Positions of the published models; more where instances are longer: as many as their rows padded."""
@@ -32,7 +36,7 @@ class Job:
     """A run that could begin. ``dtype``: of autocast, None for plain float32."""
 
     settings: Settings
-    resolved: Resolved
+    course: Course
     corpus: Corpus
     heldout: Corpus | None
     specials: Specials
@@ -44,11 +48,26 @@ class Job:
 
     def batches(self, step: int) -> list[Batch]:
         """The micro-batches of step ``step``, counted from 0: a function of that number."""
-        stream = self.streams[self.resolved.part_of(step)]
-        rows = read_step(self.corpus, stream, step, self.masker)
-        budget, padding_id = self.settings.micro_batch_tokens, self.specials.pad
-        made = make_batches(rows, budget, padding_id, segments=self.shape.segments > 1, pairs=self.shape.pairs)
+        stream = self.streams[self.course.part_of(step)]
+        rows = read_step(self.corpus, stream, step, self._masker_of(step))
+        shape, budget = self.shape, self.settings.micro_batch_tokens
+        has_segments, spans = shape.segments > 1, shape.span_positions
+        made = make_batches(rows, budget, self.specials.pad, segments=has_segments, pairs=shape.pairs, spans=spans)
         return [batch.pinned() for batch in made] if self.device.type == "cuda" else made
+
+    def _masker_of(self, step: int) -> Masker:
+        """What draws the masks of a step: another one each step where the rate changes."""
+        rate, own = self.course.mask_rate(step), self.masker.settings
+        if rate == own.rate:
+            return self.masker
+        cap = math.ceil(own.max_predictions * rate / own.rate)  # the same share of positions under another rate
+        settings = dataclasses.replace(own, rate=rate, max_predictions=cap)
+        return Masker(self.specials, settings, self.settings.seed)
+
+    def marked(self, mark: Mark) -> Job:
+        """The job under another plan of steps."""
+        course = self.course.marked(mark)
+        return dataclasses.replace(self, course=course, streams=moved(self.streams, course.parts))
 
 
 def prepare(data_folder: str, settings: Settings, *, vocab_folder: str) -> Job:
@@ -62,27 +81,43 @@ def prepare(data_folder: str, settings: Settings, *, vocab_folder: str) -> Job:
     specials = load_specials(vocab_folder)
     check_vocabulary(corpus, specials, data_folder, vocab_folder)
     held = open_table(data_folder, manifest, "heldout") if manifest.rows.get("heldout") else None
-    resolved = resolve(settings, corpus.longest)
+    course = chart(settings, corpus.longest)
+    _check_masks(corpus, course.preset, settings, data_folder)
     device = choose_device(settings.device)
     return Job(
         settings=settings,
-        resolved=resolved,
+        course=course,
         corpus=corpus,
         heldout=held,
         specials=specials,
         masker=Masker(specials, settings.masking, settings.seed),
-        streams=streams(corpus, resolved.parts, settings.seed),
-        shape=_shape(resolved, corpus, held, specials),
+        streams=streams(corpus, course.parts, settings.seed),
+        shape=_shape(course, corpus, held, specials),
         device=device,
         dtype=choose_dtype(settings.precision, device),
     )
 
 
-def _shape(resolved: Resolved, corpus: Corpus, held: Corpus | None, specials: Specials) -> Architecture:
-    preset, longest = resolved.preset, max(corpus.longest, held.longest if held else 0)
-    is_bert = preset.family == "bert"
+def _check_masks(corpus: Corpus, preset: Preset, settings: Settings, data_folder: str) -> None:
+    """Masks of words need to know where words begin, and heads for spans need spans that were drawn just now."""
+    unit, stored = settings.masking.unit, corpus.masked_positions is not None
+    if stored and max(settings.mask_rate_start, settings.mask_rate_end) >= 0:
+        what, mend = "its masks are stored, and no rate can change them", "build instances with dynamic masks"
+        raise errors.StageMismatch(data_folder, what, mend)
+    if preset.is_by_bounds and (unit != "span" or stored):
+        what = f"its masks are {f'of the unit {unit}' if unit != 'span' else 'stored, without the bounds of spans'}"
+        mend = f"build instances with --mask-unit span and dynamic masks, as {settings.preset} needs them"
+        raise errors.StageMismatch(data_folder, what, mend)
+    if unit != "token" and not stored and corpus.word_starts is None:
+        what = f"mask unit {unit!r} needs word starts, and there are none"
+        raise errors.StageMismatch(data_folder, what, "build instances with this mask unit")
+
+
+def _shape(course: Course, corpus: Corpus, held: Corpus | None, specials: Specials) -> Architecture:
+    preset, longest = course.preset, max(corpus.longest, held.longest if held else 0)
+    is_roberta = preset.family == "roberta"
     # RoBERTa's table has a row for padding and those before it, which no token uses.
-    positions = padded_length(max(POSITIONS, longest)) + (0 if is_bert else specials.pad + 1)
+    positions = padded_length(max(POSITIONS, longest)) + (specials.pad + 1 if is_roberta else 0)
     return Architecture(
         family=preset.family,
         layers=preset.layers,
@@ -91,11 +126,15 @@ def _shape(resolved: Resolved, corpus: Corpus, held: Corpus | None, specials: Sp
         inner=preset.inner,
         vocabulary=specials.size,
         positions=positions,
-        segments=2 if is_bert else 1,
+        segments=1 if is_roberta else 2,
         epsilon=preset.epsilon,
-        dropout=resolved.dropout,
+        dropout=course.dropout,
         padding_id=specials.pad,
-        pairs=is_bert and corpus.pair_labels is not None,
+        pairs=corpus.pair_labels is not None and not is_roberta and not preset.is_by_bounds,
+        embedding=preset.embedding,
+        activation=preset.activation,
+        is_shared=preset.is_shared,
+        span_positions=SPAN_POSITIONS if preset.is_by_bounds else 0,
     )
 
 

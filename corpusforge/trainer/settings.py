@@ -1,9 +1,8 @@
-"""What a training run is told, and what it means once the preset has filled in what was left open.
+"""What a training run is told.
 
-Comes in: `Settings`, plain values with 0 (-1 where 0 has a meaning) for "the preset's own". Goes out: `Resolved`, with
-every number decided and the run cut into its parts: the short part and the full-length one. Decision: a step is a
-number of tokens, padding not counted (RoBERTa's fairseq counts sequences; its short blocks would then make small
-batches).
+Comes in: the recipe's sections. Goes out: `Settings`, plain values with 0 (-1 where 0 has a meaning) for "the preset's
+own", which `course.chart` fills in. Decision: a step is a number of tokens, padding not counted (RoBERTa's fairseq
+counts sequences; its short blocks would then make small batches).
 """
 
 from __future__ import annotations
@@ -13,11 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from corpusforge import errors
 from corpusforge.instances.masking import MaskSettings
 from corpusforge.loader.folder import mask_settings
-from corpusforge.loader.order import Part
-from corpusforge.trainer.presets import Preset, find_preset
 
 
 @dataclass(frozen=True)
@@ -33,6 +29,12 @@ class Settings:
     learning_rate: float = 0.0
     warmup_steps: int = -1
     decay: str = "linear"
+    decay_share: float = 0.1
+    budget: str = ""
+    batch_ramp: float = 1.0
+    batch_ramp_share: float = 0.25
+    mask_rate_start: float = -1.0
+    mask_rate_end: float = -1.0
     short_length: int = 128
     short_share: float = -1.0
     dropout: float = -1.0
@@ -58,48 +60,6 @@ def from_sections(pretrain: Mapping[str, Any], instances: Mapping[str, Any], see
     """
     known = {f.name for f in dataclasses.fields(Settings)} - {"seed", "masking"}
     return Settings(**{k: v for k, v in pretrain.items() if k in known}, seed=seed, masking=mask_settings(instances))
-
-
-@dataclass(frozen=True)
-class Resolved:
-    """A run with nothing left open."""
-
-    preset: Preset
-    steps: int
-    optimizer: str
-    learning_rate: float
-    warmup_steps: int
-    dropout: float
-    parts: tuple[Part, ...]
-
-    def part_of(self, step: int) -> int:
-        """Number of the part that step ``step`` (from 0) belongs to."""
-        return next(k for k, part in enumerate(self.parts) if step < part.stop)
-
-
-def resolve(settings: Settings, longest: int) -> Resolved:
-    """Fill in the preset's own numbers; ``longest``: tokens of the longest instance.
-
-    Raises `errors.RecipeInvalid` where a batch would not hold one instance.
-    """
-    preset = find_preset(settings.preset)
-    steps = settings.steps or preset.steps
-    warmup = settings.warmup_steps if settings.warmup_steps >= 0 else round(preset.warmup_share * steps)
-    share = settings.short_share if settings.short_share >= 0 else preset.short_share
-    switch = round(share * steps) if longest > settings.short_length else 0
-    parts = []
-    for start, stop, length in ((0, switch, settings.short_length), (switch, steps, longest)):
-        if stop > start:
-            parts.append(Part(start, stop, length, settings.batch_tokens or preset.batch_sequences * length))
-    for name in ("batch_tokens", "micro_batch_tokens"):
-        given = getattr(settings, name)
-        if given and given < parts[-1].length:
-            what = f"{given} tokens do not hold one instance of {parts[-1].length}"
-            raise errors.RecipeInvalid(f"pretrain.{name}", what, f"set it to {parts[-1].length} or more")
-    rate = settings.learning_rate or preset.learning_rate
-    dropout = settings.dropout if settings.dropout >= 0 else preset.dropout
-    optimizer = preset.optimizer if settings.optimizer == "auto" else settings.optimizer
-    return Resolved(preset, steps, optimizer, rate, min(warmup, steps), dropout, tuple(parts))
 
 
 def differences(then: dict[str, object], now: Settings) -> list[str]:

@@ -21,7 +21,8 @@ from corpusforge.loader.corpus import (
     open_table,
 )
 from corpusforge.loader.order import BYTES_A_PIECE, Pieces, Stream, streams
-from corpusforge.trainer.settings import Settings, resolve
+from corpusforge.trainer.course import chart
+from corpusforge.trainer.settings import Settings
 
 pytest_plugins = ["made_up_data"]
 MakeData = Callable[..., Data]
@@ -54,7 +55,7 @@ def test_what_is_held_for_each_instance(make_data: MakeData, kind: str) -> None:
     stated = corpus_bytes = BYTES_AN_INSTANCE + (BYTES_OF_MASKS if kind == "stored" else 0)
     assert stated - 4 <= bytes_held(corpus) / len(corpus) <= stated
     settings = Settings(preset="bert-tiny", steps=20, batch_tokens=500, short_length=24, short_share=0.5)
-    made = streams(corpus, resolve(settings, corpus.longest).parts, 0)
+    made = streams(corpus, chart(settings, corpus.longest).parts, 0)
     for stream in made:
         stream.step(stream.part.start)
         stated += (BYTES_A_PIECE + 4 * (kind == "pairs")) * len(stream.pieces.rows) / len(corpus)
