@@ -28,7 +28,7 @@ def vocabulary_section(found: Found) -> str:
     parts = _blocks({key: value for key, value in statistics.items() if key != "sample"})
     if languages:
         rows = [
-            [name, *(number(value[key]) for key in _OF_LANGUAGE), " ".join(value["longest_tokens"])]
+            [name, *(_figure(key, value[key]) for key in _OF_LANGUAGE), " ".join(value["longest_tokens"])]
             for name, value in languages.items()
         ]
         header = ["", *map(words, _OF_LANGUAGE), "longest tokens"]
@@ -50,6 +50,10 @@ _OF_LANGUAGE = (
     *("documents", "words", "tokens", "fertility", "bytes_per_token", "unknown_rate", "character_coverage"),
     "unseen_share",
 )
+
+
+def _figure(key: str, value: float) -> str:
+    return f"{value:.2%}" if key.endswith(("_rate", "_share", "_coverage")) else number(value)
 
 
 def _titled(title: str, inner: str) -> str:

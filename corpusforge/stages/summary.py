@@ -85,13 +85,19 @@ def methods_table(methods: Mapping[str, Any]) -> object:
 
 
 def languages_table(languages: Mapping[str, Any]) -> object:
-    """What a vocabulary does to each language of its sample."""
-    columns = ("words", "fertility", "bytes_per_token", "unknown_rate", "character_coverage", "unseen_share")
+    """What a vocabulary does to each language of its sample; the longest tokens stand in the report."""
+    shares = ("unknown_rate", "character_coverage", "unseen_share")
     rows = [
-        [name, *(number(found[key]) for key in columns), visible(" ".join(found["longest_tokens"][:3]))]
+        [
+            name,
+            number(found["words"]),
+            *(f"{found[key]:.3f}" for key in ("fertility", "bytes_per_token")),
+            *(f"{found[key]:.2%}" for key in shares),
+        ]
         for name, found in languages.items()
     ]
-    return terminal.table("By language", ["language", *map(words, columns), "longest tokens"], rows)
+    header = ["", "words", "tokens a word", "bytes a token", "unknown", "covered", "unseen"]
+    return terminal.table("By language", header, rows)
 
 
 def tally_table(tallies: Tallies) -> object:
