@@ -1,24 +1,47 @@
 """Self-attention: every token of an instance looks at every token of it, and at nothing else.
 
 Comes in: hidden states [B, T, D]. Goes out: the same shape, mixed. One block of the encoder (Vaswani et al. 2017,
-section 3.2), with its residual and LayerNorm behind it.
+section 3.2), with its residual and LayerNorm behind it. What a token may look at is told in one of two ways: rows hold
+one instance each, and keys that are padding are masked; or rows hold instances end to end (`Packed`), and a kernel of
+variable-length attention runs over their bounds, so nothing is spent on padding. Which kernel is a matter of device and
+type alone (`kernel_of`), and all of them give the same numbers but for rounding:
 
-Axes: B rows, T positions, D width, H heads.
+- ``varlen``: flash attention of variable length (`torch.nn.attention.varlen`), on GPUs; it has no dropout;
+- ``jagged``: SDPA on jagged nested tensors, on GPUs, where attention has dropout or float32;
+- ``grouped``: on the CPU; instances of equal length lie side by side, so each run of them is a rectangle, a view of the
+  packed row, and one SDPA without a mask. On lengths of sentences that takes half the time of padding to multiples of
+  8, a seventh of that of block masks, a nineteenth of that of nested tensors (`benchmarks/attention.py`).
+
+Axes: B rows, T positions, D width, H heads, K width of a head, N all positions of a packed batch, S instances.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
     from corpusforge.trainer.model import Architecture
 
+FLASH_CAPABILITY = (8, 0)
+"""GPUs with flash attention, by their compute capability (pytorch/pytorch, sdp_utils.cpp: SM80 and above)."""
+
+
+class Packed(NamedTuple):
+    """Where the instances of a packed batch lie, places counted through the flattened batch."""
+
+    positions: Tensor  # [B, T] int64, from 0 in every instance
+    begins: Tensor  # [S] int64, place of each instance's first token
+    bounds: Tensor  # [S' + 1] int32, from 0 to N; what lies between two is an instance or padding
+    longest: int  # tokens between two bounds, at most
+    runs: tuple[tuple[int, int], ...]  # the same bounds as (how many, of how many tokens), side by side
+
 
 class Attention(nn.Module):
-    """Self-attention over real keys, output projection, residual, LayerNorm."""
+    """Self-attention inside instances, output projection, residual, LayerNorm."""
 
     def __init__(self, shape: Architecture) -> None:
         super().__init__()
@@ -27,12 +50,72 @@ class Attention(nn.Module):
         self.output = nn.Linear(shape.width, shape.width)
         self.norm = nn.LayerNorm(shape.width, eps=shape.epsilon)
 
-    def forward(self, x: Tensor, is_real: Tensor | None) -> Tensor:
-        """``x`` [B, T, D]; ``is_real`` [B, 1, 1, T] marks keys that are no padding (None: all are)."""
+    def forward(self, x: Tensor, keys: Tensor | Packed | None) -> Tensor:
+        """``x`` [B, T, D]; ``keys`` [B, 1, 1, T] marks those that are no padding (None: all are), or `Packed`."""
         B, T, D = x.shape
-        query, key, value = self.projections(x).view(B, T, 3, self.heads, D // self.heads).permute(2, 0, 3, 1, 4)
+        projected = self.projections(x).view(B, T, 3, self.heads, D // self.heads)
         dropout = self.dropout if self.training else 0.0
-        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=is_real, dropout_p=dropout)
-        mixed = self.output(mixed.transpose(1, 2).reshape(B, T, D))
-        out: Tensor = self.norm(x + F.dropout(mixed, self.dropout, self.training))
+        if isinstance(keys, Packed):
+            mixed = attend(projected.flatten(0, 1), keys, dropout).view(B, T, D)
+        else:
+            query, key, value = projected.permute(2, 0, 3, 1, 4)
+            mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=keys, dropout_p=dropout)
+            mixed = mixed.transpose(1, 2).reshape(B, T, D)
+        out: Tensor = self.norm(x + F.dropout(self.output(mixed), self.dropout, self.training))
         return out
+
+
+def kernel_of(device: torch.device, dtype: torch.dtype | None, dropout: float) -> str:
+    """Name of the kernel for packed instances; ``dtype``: of autocast, None for float32.
+
+    >>> kernel_of(torch.device("cpu"), None, 0.1)
+    'grouped'
+    """
+    if device.type != "cuda":
+        return "grouped"
+    is_half = dtype in (torch.bfloat16, torch.float16)
+    has_flash = torch.cuda.get_device_capability(device) >= FLASH_CAPABILITY
+    return "varlen" if is_half and has_flash and not dropout else "jagged"
+
+
+def attend(projected: Tensor, packed: Packed, dropout: float) -> Tensor:
+    """Attention inside the instances of ``projected`` [N, 3, H, K]: query, key, value. Returns [N, H K]."""
+    kernel = kernel_of(projected.device, projected.dtype, dropout)
+    if kernel == "varlen":
+        return _varlen(projected, packed)
+    mixed: Tensor = (jagged if kernel == "jagged" else grouped)(projected, packed, dropout)
+    return mixed
+
+
+def _varlen(projected: Tensor, packed: Packed) -> Tensor:
+    from torch.nn.attention.varlen import varlen_attn  # torch 2.10 and later
+
+    query, key, value = projected.unbind(1)
+    bounds, longest = packed.bounds, packed.longest
+    mixed: Tensor = varlen_attn(query, key, value, bounds, bounds, longest, longest)  # type: ignore[assignment]
+    return mixed.flatten(1)
+
+
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+def jagged(projected: Tensor, packed: Packed, dropout: float) -> Tensor:
+    """As `attend`, by nested tensors; flash or memory-efficient, as torch chooses."""
+    nested = torch.nested.nested_tensor_from_jagged
+    query, key, value = (
+        nested(part.contiguous(), packed.bounds, min_seqlen=1, max_seqlen=packed.longest).transpose(1, 2)
+        for part in projected.unbind(1)
+    )
+    mixed = F.scaled_dot_product_attention(query, key, value, dropout_p=dropout)
+    return mixed.transpose(1, 2).values().flatten(1)
+
+
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+def grouped(projected: Tensor, packed: Packed, dropout: float) -> Tensor:
+    """As `attend`, one run of equally long instances after the other."""
+    _, _, H, K = projected.shape
+    mixed = []
+    parts = torch.split(projected, [count * length for count, length in packed.runs])
+    for part, (count, length) in zip(parts, packed.runs, strict=True):  # a run for each length there is
+        query, key, value = part.view(count, length, 3, H, K).permute(2, 0, 3, 1, 4)
+        found = F.scaled_dot_product_attention(query, key, value, dropout_p=dropout)
+        mixed.append(found.transpose(1, 2).reshape(count * length, H * K))
+    return torch.cat(mixed)

@@ -1,4 +1,4 @@
-"""Batches: named tensors of a step, cut into micro-batches by tokens.
+"""Batches: named tensors of a step, cut into micro-batches by tokens, one instance a row (`packed`: many).
 
 Comes in: the rows of a step as NumPy arrays (`loader.rows.read_step`). Goes out: a list of `Batch`, whose rows together
 are those of the step, each once. Rows are sorted by length inside the step and never across steps, so a step stays a
@@ -19,13 +19,19 @@ from torch import Tensor
 from corpusforge.loader import layout
 from corpusforge.loader.layout import cut_micro_batches, lay_out, padded_length
 from corpusforge.loader.rows import Rows
+from corpusforge.trainer.attention import Packed
+
+NOTHING = -100
+"""A label that fills up a shape and counts nowhere (`ignore_index` of torch's cross entropy)."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """A micro-batch. Axes: B rows, T positions, M masked positions, S of them that the bounds of their spans tell.
+    """A micro-batch. Axes: B rows, T positions, M masked positions, S of them that the bounds of their spans tell, P
+    pairs (B, unless instances are packed).
 
     ``masked``: positions whose token is to be predicted, counted through the flattened batch (b * T + t), ascending.
+    Where shapes are filled up, labels end in `NOTHING`, and ``masked`` and ``spans`` in zeros.
     """
 
     input_ids: Tensor  # [B, T] int64, as the model sees them
@@ -33,15 +39,33 @@ class Batch:
     is_real: Tensor | None  # [B, T] bool, False on padding; None: no padding
     masked: Tensor  # [M] int64
     labels: Tensor  # [M] int64
-    pair_labels: Tensor | None  # [B] int64
+    pair_labels: Tensor | None  # [P] int64
     tokens: int  # without padding
     spans: Tensor | None = None  # [S, 3] int64, see `model.Encoder.forward`
     span_labels: Tensor | None = None  # [S] int64
+    packed: Packed | None = None  # where instances lie, if not one in each row
+    predicted: int = -1  # how many of ``labels`` are labels; -1: all
+    instances: int = -1  # -1: B
 
     @property
     def size(self) -> int:
         """Tokens with padding."""
         return self.input_ids.numel()
+
+    @property
+    def real(self) -> Tensor | Packed | None:
+        """What the encoder's attention has to know."""
+        return self.packed or self.is_real
+
+    @property
+    def masked_count(self) -> int:
+        """Masked positions."""
+        return len(self.labels) if self.predicted < 0 else self.predicted
+
+    @property
+    def pair_count(self) -> int:
+        """Instances."""
+        return len(self.input_ids) if self.instances < 0 else self.instances
 
     def to(self, device: torch.device) -> Batch:
         """The same batch on a device; from pinned memory without waiting for the copy."""
@@ -56,8 +80,17 @@ class Batch:
         held = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         return {name: value for name, value in held.items() if isinstance(value, Tensor)}
 
+    def silent(self) -> Batch:
+        """The same batch with nothing to predict: its losses and gradients are zero."""
+        names = ("labels", "pair_labels", "span_labels")
+        found = {name: torch.full_like(value, NOTHING) for name, value in self.tensors().items() if name in names}
+        return dataclasses.replace(self, **found, tokens=0, predicted=0, instances=0)  # type: ignore[arg-type]
+
     def _with(self, change: Callable[[Tensor], Tensor]) -> Batch:
         changed: dict[str, Any] = {name: change(value) for name, value in self.tensors().items()}
+        if self.packed is not None:
+            parts = (change(part) if isinstance(part, Tensor) else part for part in self.packed)
+            changed["packed"] = Packed(*parts)  # type: ignore[arg-type]
         return dataclasses.replace(self, **changed)
 
 
@@ -78,7 +111,7 @@ def make_batches(
 
 
 def to_tensors(batch: layout.Batch, *, segments: bool, pairs: bool, spans: int = 0) -> Batch:
-    """A batch of the loader as tensors; not a packed one, which the encoder has no attention for."""
+    """A batch of the loader as tensors, one instance a row; for packed ones see `packed.to_packed_tensors`."""
     segment_ids = batch.segment_ids() if segments else np.zeros(batch.input_ids.shape, np.int64)
     pair_labels = batch.pair_labels if pairs else None
     return Batch(
@@ -89,11 +122,11 @@ def to_tensors(batch: layout.Batch, *, segments: bool, pairs: bool, spans: int =
         labels=torch.from_numpy(batch.labels),
         pair_labels=None if pair_labels is None else torch.from_numpy(pair_labels.astype(np.int64)),
         tokens=batch.tokens,
-        **_told_by_bounds(batch, spans),
+        **told_by_bounds(batch, spans),
     )
 
 
-def _told_by_bounds(batch: layout.Batch, most: int) -> dict[str, Tensor]:
+def told_by_bounds(batch: layout.Batch, most: int) -> dict[str, Any]:
     """What the span boundary head reads and predicts: at most ``most`` tokens of each span."""
     if not most or batch.span_sides is None:
         return {}

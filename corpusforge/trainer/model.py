@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from corpusforge import seeds
-from corpusforge.trainer.attention import Attention
+from corpusforge.trainer.attention import Attention, Packed
 
 SPAN_POSITIONS, SPAN_POSITION_WIDTH = 15, 200
 """Tokens of a span that its boundaries predict, and dimensions of their positions: SpanBERT, section 4.2, for the
@@ -83,9 +83,9 @@ class Layer(nn.Module):
         self.output = nn.Linear(shape.inner, shape.width)
         self.norm = nn.LayerNorm(shape.width, eps=shape.epsilon)
 
-    def forward(self, x: Tensor, is_real: Tensor | None) -> Tensor:
-        """``x`` [B, T, D] -> [B, T, D]."""
-        x = self.attention(x, is_real)
+    def forward(self, x: Tensor, keys: Tensor | Packed | None) -> Tensor:
+        """``x`` [B, T, D] -> [B, T, D]; ``keys`` as `Attention.forward` has it."""
+        x = self.attention(x, keys)
         inner = self.output(activate(self.inner(x), self.activation))
         out: Tensor = self.norm(x + F.dropout(inner, self.dropout, self.training))
         return out
@@ -138,21 +138,25 @@ class Encoder(nn.Module):
         self.pair = nn.Linear(D, 2) if shape.pairs else None
         self.boundary = SpanBoundary(shape) if shape.span_positions else None
 
-    def encode(self, input_ids: Tensor, segment_ids: Tensor, is_real: Tensor | None) -> Tensor:
-        """``input_ids``, ``segment_ids`` [B, T] int64; ``is_real`` [B, T] bool, None where nothing is padding.
+    def encode(self, input_ids: Tensor, segment_ids: Tensor, real: Tensor | Packed | None) -> Tensor:
+        """``input_ids``, ``segment_ids`` [B, T] int64; ``real`` [B, T] bool, None where nothing is padding, or where
+        the instances of packed rows lie.
 
         Returns [B, T, D]; rows of padding hold numbers without a meaning.
         """
-        T = input_ids.shape[1]
-        position_ids = torch.arange(T, device=input_ids.device) + self.shape.first_position
-        if is_real is not None and self.shape.family == "roberta":
-            # As fairseq and transformers have it: padding (always behind the text) sits in its own row.
-            position_ids = torch.where(is_real, position_ids, self.shape.padding_id)
+        keys: Tensor | Packed | None
+        if isinstance(real, Packed):
+            position_ids, keys = real.positions + self.shape.first_position, real
+        else:
+            position_ids = torch.arange(input_ids.shape[1], device=input_ids.device) + self.shape.first_position
+            keys = None if real is None else real[:, None, None, :]
+            if real is not None and self.shape.family == "roberta":
+                # As fairseq and transformers have it: padding (always behind the text) sits in its own row.
+                position_ids = torch.where(real, position_ids, self.shape.padding_id)
         x: Tensor = self.tokens(input_ids) + self.segments(segment_ids) + self.positions(position_ids)
         x = F.dropout(self.norm(x), self.shape.dropout, self.training)
         if self.widen is not None:
             x = self.widen(x)
-        keys = None if is_real is None else is_real[:, None, None, :]
         for number in range(self.shape.layers):
             x = self.layers[0 if self.shape.is_shared else number](x, keys)
         return x
@@ -166,7 +170,7 @@ class Encoder(nn.Module):
         self,
         input_ids: Tensor,
         segment_ids: Tensor,
-        is_real: Tensor | None,
+        real: Tensor | Packed | None,
         masked: Tensor,
         spans: Tensor | None = None,
     ) -> Logits:
@@ -175,11 +179,12 @@ class Encoder(nn.Module):
         ``masked`` [M]: masked positions. ``spans`` [S, 3]: for tokens of masked spans the place in front of the span,
         the place behind it, and which token of the span it is, from 0.
         """
-        hidden = self.encode(input_ids, segment_ids, is_real)
+        hidden = self.encode(input_ids, segment_ids, real)
         flat = hidden.flatten(0, 1)
+        firsts = flat.index_select(0, real.begins) if isinstance(real, Packed) else hidden[:, 0]
         pairs = tokens = None
         if self.pooler is not None and self.pair is not None:
-            pairs = self.pair(torch.tanh(self.pooler(hidden[:, 0])))
+            pairs = self.pair(torch.tanh(self.pooler(firsts)))
         if self.boundary is not None and spans is not None:
             tokens = self.boundary(flat, spans, self.tokens.weight)
         return Logits(self.predict(flat.index_select(0, masked)), pairs, tokens)

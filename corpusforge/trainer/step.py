@@ -13,7 +13,7 @@ from torch import Tensor
 
 from corpusforge import seeds
 from corpusforge.trainer.batches import Batch
-from corpusforge.trainer.losses import batch_losses
+from corpusforge.trainer.losses import SUMS, batch_losses
 from corpusforge.trainer.model import Encoder
 
 
@@ -27,18 +27,17 @@ def gradients(
     dtype: torch.dtype | None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Tensor | None:
-    """Add the gradient of a step to the weights; returns `log.FIELDS`' first six [6], on the device.
+    """Add the gradient of a step to the weights; returns `log.FIELDS`' first nine [9], on the device.
 
     None where ``should_stop`` said so between two micro-batches; the gradient is then not complete.
     """
-    masked = max(1, sum(len(batch.labels) for batch in batches))
-    pairs = max(1, sum(len(batch.input_ids) for batch in batches))
-    total = torch.zeros(6, dtype=torch.float64, device=device)
+    masked = max(1, sum(batch.masked_count for batch in batches))
+    pairs = max(1, sum(batch.pair_count for batch in batches))
+    total = torch.zeros(SUMS, dtype=torch.float64, device=device)
     for number, batch in enumerate(batches):
         torch.manual_seed(seeds.stage_key(seed, f"dropout/{step}/{number}") >> 1)
-        sums, mlm, pair = batch_losses(model, batch.to(device), dtype)
-        loss = mlm / masked if pair is None else mlm / masked + pair / pairs
-        loss.backward()  # type: ignore[no-untyped-call]
+        sums, losses = batch_losses(model, batch.to(device), dtype)
+        losses.mean(masked, pairs).backward()  # type: ignore[no-untyped-call]
         total += sums
         if should_stop():
             return None
