@@ -103,7 +103,7 @@ def plan_rounds(records: int, memory_bytes: int, partitions: int) -> int:
     """The fewest rounds for which the shuffle and the sorting of one partition fit the memory.
 
     >>> plan_rounds(1_000_000, 1 << 30, 64), plan_rounds(100_000_000, 1 << 30, 64)
-    (1, 24)
+    (1, 27)
     """
     a_record = (BLOCK_BYTES + OLDER_BYTES) * _SHUFFLE_FACTOR + _SORT_BYTES / partitions
     return max(1, -(-int(records * a_record) // max(1, memory_bytes)))

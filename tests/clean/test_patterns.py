@@ -98,7 +98,7 @@ def test_a_pack_of_patterns_is_read(tmp_path: Path) -> None:
         ("x = " + "[" * 100_000, "nested too deeply"),
         (GOOD + "#" * (2 << 20), "larger than 1 MiB"),
         ("", "the pack does not say"),
-        (b"\xff\xfe\x00t\x00i", "not valid TOML"),
+        (b"\xff\xfe\x00t\x00i", "not a text file"),
         (b"title = '\x00'", "not valid TOML"),
     ],
     ids=range(17),
