@@ -27,15 +27,14 @@ def vocabulary_section(found: Found) -> str:
     languages, lengths, frequencies = (statistics.pop(key, None) for key in ("languages", *_CURVES))
     parts = _blocks({key: value for key, value in statistics.items() if key != "sample"})
     if languages:
-        rows = [
-            [name, *(_figure(key, value[key]) for key in _OF_LANGUAGE), " ".join(value["longest_tokens"])]
-            for name, value in languages.items()
-        ]
-        header = ["", *map(words, _OF_LANGUAGE), "longest tokens"]
+        languages = dict(sorted(languages.items(), key=lambda item: -item[1]["bytes"]))
+        rows = [[name, *(_figure(key, value[key]) for key in _OF_LANGUAGE)] for name, value in languages.items()]
+        longest = [[name, " ".join(value["longest_tokens"])] for name, value in languages.items()]
         note = f"On a sample of documents, {statistics['sample']}." if "sample" in statistics else ""
-        table = elements.table(header, rows, numbers=range(1, len(_OF_LANGUAGE) + 1))
+        table = elements.table(["", *map(words, _OF_LANGUAGE)], rows, numbers=range(1, len(_OF_LANGUAGE) + 1))
         fertility = figures.fertility_figure({name: value["fertility"] for name, value in languages.items()})
         parts += [_titled("By language", table), elements.paragraph(note) if note else ""]
+        parts.append(elements.details("longest tokens by language", elements.table(["", "longest tokens"], longest)))
         parts += [_plotted("Tokens a word, by language", fertility)]
     if lengths:
         parts.append(_plotted("Characters of a token", figures.histogram_figure(lengths, "characters of a token")))
@@ -46,10 +45,7 @@ def vocabulary_section(found: Found) -> str:
 
 
 _CURVES = ("token_lengths", "token_frequencies")
-_OF_LANGUAGE = (
-    *("documents", "words", "tokens", "fertility", "bytes_per_token", "unknown_rate", "character_coverage"),
-    "unseen_share",
-)
+_OF_LANGUAGE = ("words", "fertility", "bytes_per_token", "unknown_rate", "character_coverage", "unseen_share")
 
 
 def _figure(key: str, value: float) -> str:
