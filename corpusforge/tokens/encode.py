@@ -16,7 +16,6 @@ segmenter) may then take the start from a word of the splitter that goes on from
 from __future__ import annotations
 
 import functools
-import itertools
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -26,15 +25,16 @@ import pyarrow as pa
 from corpusforge import text
 from corpusforge.schemas import token_type, tokens_schema
 from corpusforge.text import I64
-from corpusforge.tokens.columns import Words, ragged_positions
+from corpusforge.tokens.columns import Words
+from corpusforge.tokens.key_table import KnownWords
 from corpusforge.tokens.vocab import Vocab
 from corpusforge.tokens.word_columns import WordColumns
 
 CACHE_BYTES = 128 << 20
 """Memory for words met before; when full it is emptied and fills again. Ids do not depend on it."""
 
-_ENTRY_BYTES = 150
-"""What one remembered word costs besides its own bytes: a Python string, a dictionary slot, ids and offsets."""
+_ENTRY_BYTES = 100
+"""What one remembered word costs at most besides its own bytes: a key, slots of a table, ids and offsets."""
 
 BATCH_BYTES = 4 << 20
 """Text encoded at once; a longer document is encoded alone."""
@@ -118,10 +118,13 @@ class Encoder:
     def encode_words(self, words: pa.StringArray) -> tuple[npt.NDArray[Any], I64]:
         """Ids of normalised words, flat, and the tokens of each word."""
         coded = words.dictionary_encode()
-        indices = coded.indices.to_numpy()
-        known = self._lookup(coded.dictionary)
-        lengths = self._lengths[known][indices]
-        return self._ids[ragged_positions(self._firsts[known][indices], lengths)], lengths
+        numbers = self._lookup(coded.dictionary)[coded.indices.to_numpy()]
+        # To Arrow the ids of a word are a string of bytes: the fastest way to put many short runs behind each other.
+        width = self._ids.itemsize
+        buffers = [None, pa.py_buffer(self._ends * width), pa.py_buffer(self._ids)]
+        taken = pa.Array.from_buffers(pa.large_binary(), len(self._known), buffers).take(pa.array(numbers))
+        ends = np.frombuffer(taken.buffers()[1] or b"", np.int64, len(words) + 1 if len(words) else 0)
+        return np.frombuffer(taken.buffers()[2] or b"", self._dtype), np.diff(ends) // width
 
     def _encode_rows(self, column: pa.StringArray) -> _Part:
         spans = text.sentence_spans(column)
@@ -194,32 +197,27 @@ class Encoder:
         return pa.record_batch([c.cast(f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
 
     def _forget(self) -> None:
-        self._cache: dict[str, int] = {}
+        self._known = KnownWords()
         self._filled = 0
-        self._ids = np.empty(0, self._dtype)
-        self._firsts = self._lengths = np.empty(0, np.int64)
+        self._ids, self._ends = np.empty(0, self._dtype), np.zeros(1, np.int64)
 
-    def _lookup(self, words: pa.StringArray) -> I64:
+    def _lookup(self, words: pa.StringArray) -> npt.NDArray[np.int32]:
         """Where the ids of these distinct words stand in the cache; unseen words are encoded first."""
         if self._filled > self._cache_bytes:
             self._forget()
-        # Python lists with a reason: one dictionary look-up for each distinct word, far fewer than the text has.
-        texts = words.to_pylist()
-        known = np.fromiter(map(self._cache.get, texts, itertools.repeat(-1)), np.int64, len(texts))
+        known = self._known.find(words)
         unseen = np.flatnonzero(known < 0)
         if len(unseen):
-            known[unseen] = len(self._cache) + np.arange(len(unseen))  # where `_learn` puts them
-            self._learn(words.take(pa.array(unseen)), [texts[at] for at in unseen.tolist()])
+            known[unseen] = len(self._known) + np.arange(len(unseen))  # where `_learn` puts them
+            self._learn(words.take(pa.array(unseen)))
         return known
 
-    def _learn(self, words: pa.StringArray, texts: list[str]) -> None:
+    def _learn(self, words: pa.StringArray) -> None:
         ids, lengths = self._encode_new(self._splitter.marked(words))
-        firsts = len(self._ids) + np.cumsum(lengths) - lengths
-        self._cache.update(zip(texts, range(len(self._cache), len(self._cache) + len(texts)), strict=True))
-        self._filled += sum(map(len, texts)) + _ENTRY_BYTES * len(texts)
+        self._known.add(words)
+        self._filled += words.nbytes + _ENTRY_BYTES * len(words)
         self._ids = np.concatenate([self._ids, ids.astype(self._dtype)])
-        self._lengths = np.concatenate([self._lengths, lengths])
-        self._firsts = np.concatenate([self._firsts, firsts])
+        self._ends = np.concatenate([self._ends, self._ends[-1] + np.cumsum(lengths)])
 
     def _encode_new(self, words: pa.StringArray) -> tuple[npt.NDArray[Any], I64]:
         """Ids of words, flat, and the tokens of each: by columns, and by the library what those leave."""

@@ -8,7 +8,7 @@ that a round is a minimum over positions and two look-ups. Left are words of mor
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,50 +17,12 @@ import pyarrow as pa
 
 from corpusforge.text import I64, text_bytes
 from corpusforge.tokens.columns import code_points
+from corpusforge.tokens.key_table import U64, KeyTable
 from corpusforge.tokens.word_columns import I32, Answers, Letters, all_known, gather, letters_of
-
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
-"""Knuth's multiplier in 64 bits (The Art of Computer Programming 3, 6.4)."""
 
 _PLACE_BITS, _PLACES = 6, 63  # a key is rank and place, so that the least is the pair to join
 _NONE = np.int32(2**31 - 1)  # the key of a pair that nothing joins
 _NO_SYMBOL = 2**31 - 1  # joined into its left neighbour, or beyond the word
-
-
-class PairTable:
-    """Rank by pair of ids: a hash table with open addressing, keys compared, so that answers are exact."""
-
-    def __init__(self, left: I64, right: I64, ranks: I64) -> None:
-        bits = max(4, (4 * len(left)).bit_length())  # at most a quarter is filled
-        self._shift, self._mask = np.uint64(64 - bits), (1 << bits) - 1
-        self._keys, self._ranks = np.full(1 << bits, -1, np.int64), np.full(1 << bits, -1, np.int64)
-        keys = left << 32 | right
-        slots, todo, self._reach = self._slots(keys), np.arange(len(keys)), 0
-        while len(todo):
-            free = todo[self._keys[slots[todo]] < 0]
-            self._keys[slots[free]] = keys[free]
-            todo = todo[self._keys[slots[todo]] != keys[todo]]
-            slots[todo] = (slots[todo] + 1) & self._mask
-            self._reach += 1
-        self._ranks[slots] = ranks
-
-    def __call__(self, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64]) -> I64:
-        """Ranks of pairs, -1 where there is none."""
-        keys = left << 32 | right
-        slots = self._slots(keys)
-        found = self._keys[slots]
-        ranks = np.where(found == keys, self._ranks[slots], -1)
-        far = np.flatnonzero((found != keys) & (found >= 0))
-        while len(far):
-            slots[far] = (slots[far] + 1) & self._mask
-            found = self._keys[slots[far]]
-            hit = found == keys[far]
-            ranks[far[hit]] = self._ranks[slots[far[hit]]]
-            far = far[~hit & (found >= 0)]
-        return ranks
-
-    def _slots(self, keys: I64) -> I64:
-        return ((keys.view(np.uint64) * _SPREAD) >> self._shift).view(np.int64)
 
 
 class PairMerges:
@@ -70,13 +32,14 @@ class PairMerges:
     def __init__(self, pairs: Sequence[tuple[int, int, int]], symbols: I32) -> None:
         table = np.array(pairs, np.int64).reshape(-1, 3)
         rank = {(left, right): k for k, (left, right, _) in enumerate(pairs)}  # of equals the last counts
-        ranks = np.array(list(rank.values()), np.int64)
-        self._rank = PairTable(table[ranks, 0], table[ranks, 1], ranks)
+        self._ranks = np.array([*rank.values(), -1], np.int64)  # by number of the pair; the last: no pair
+        self._pairs = KeyTable()
+        self._pairs.add(*table[self._ranks[:-1], :2].T.astype(np.uint64))
         self._made, self._symbols = table[:, 2].astype(np.int32), symbols
 
     def encode(self, words: pa.StringArray) -> Answers:
         letters = self._letters(words)
-        cells = _Cells(letters, self._rank)
+        cells = _Cells(letters, lambda left, right: self._ranks[self._pairs.find(left, right)])
         while len(at := cells.pick()):
             cells.join(at, self._made)
         return gather(len(words), letters, cells.left())
@@ -93,7 +56,7 @@ class PairMerges:
 class _Cells:
     """The symbols of all words as linked lists, row behind row; the last cell stands for what is beyond a word."""
 
-    def __init__(self, letters: Letters, rank: PairTable) -> None:
+    def __init__(self, letters: Letters, rank: Callable[[U64, U64], I64]) -> None:
         counts = [len(row) for row in letters.rows]
         self._firsts, self._rank, self._words = np.cumsum([0, *counts]), rank, len(letters.order)
         self._beyond = beyond = int(self._firsts[-1])
@@ -133,5 +96,5 @@ class _Cells:
         return [(at, row[at].astype(np.int32)) for at, row in zip(words, rows, strict=True)]
 
     def _keyed(self, left: npt.NDArray[Any], right: npt.NDArray[Any], places: I32) -> I32:
-        ranks = self._rank(left.astype(np.int64), right)
+        ranks = self._rank(left.astype(np.uint64), right.astype(np.uint64))
         return np.where(ranks < 0, _NONE, ranks << _PLACE_BITS | places).astype(np.int32)

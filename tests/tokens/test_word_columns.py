@@ -18,9 +18,9 @@ from corpusforge.tokens import byte_bpe, encode, learn_bpe, sentencepiece_family
 from corpusforge.tokens.counts import count_words
 from corpusforge.tokens.encode import Encoder
 from corpusforge.tokens.gpt2_split import GPT2
+from corpusforge.tokens.key_table import KeyTable, KnownWords
 from corpusforge.tokens.learn_sentencepiece import learn
 from corpusforge.tokens.learn_wordpiece import learn_wordpiece
-from corpusforge.tokens.pair_merges import PairTable
 from corpusforge.tokens.sentencepiece_family import ALBERT, SentencePiece
 from corpusforge.tokens.trie import Trie
 from corpusforge.tokens.vocab import ROLES, Vocab, with_roles
@@ -129,14 +129,29 @@ def test_few_new_words_or_many_have_the_same_ids(monkeypatch: pytest.MonkeyPatch
     assert Encoder(vocab).encode(batch) == few
 
 
-@given(st.dictionaries(st.tuples(st.integers(0, 40), st.integers(0, 40)), st.integers(0, 99), max_size=60))
-def test_a_pair_table_is_a_dictionary(ranks: dict[tuple[int, int], int]) -> None:
-    pairs = np.array(list(ranks), np.int64).reshape(-1, 2)
-    table = PairTable(pairs[:, 0].copy(), pairs[:, 1].copy(), np.array(list(ranks.values()), np.int64))
-    left, right = (x.ravel() for x in np.meshgrid(np.arange(42), np.arange(42)))
-    assert table(left, right).tolist() == [
-        ranks.get(pair, -1) for pair in zip(left.tolist(), right.tolist(), strict=True)
-    ]
+@given(st.lists(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=40), max_size=4))
+def test_a_table_of_keys_is_a_dictionary(parts: list[list[tuple[int, int]]]) -> None:
+    table, numbers = KeyTable(), dict[tuple[int, int], int]()
+    every = np.stack(np.meshgrid(np.arange(42), np.arange(42))).reshape(2, -1).astype(np.uint64)
+    for part in parts:
+        new = [key for key in dict.fromkeys(part) if key not in numbers]
+        table.add(*np.array(new, np.uint64).reshape(-1, 2).T)
+        numbers.update(zip(new, range(len(numbers), len(numbers) + len(new)), strict=True))
+        assert table.find(*every).tolist() == [numbers.get((a, b), -1) for a, b in every.T.tolist()]
+
+
+some = st.lists(st.text("ab\x00é", max_size=20) | st.text(max_size=9), max_size=30)
+
+
+@given(st.lists(some, max_size=4), some)
+def test_known_words_are_a_dictionary(parts: list[list[str]], asked: list[str]) -> None:
+    known, numbers = KnownWords(), dict[str, int]()
+    for part in parts:
+        new = [word for word in dict.fromkeys(part) if word not in numbers]
+        known.add(pa.array(new, pa.string()))
+        numbers.update(zip(new, range(len(numbers), len(numbers) + len(new)), strict=True))
+    words = pa.array(["begin", *asked, *numbers], pa.string()).slice(1)
+    assert known.find(words).tolist() == [numbers.get(word, -1) for word in words.to_pylist()]
 
 
 @given(st.lists(st.binary(min_size=1, max_size=4), unique=True, max_size=60), st.binary(max_size=6))
