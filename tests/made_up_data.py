@@ -14,18 +14,28 @@ from corpusforge.trainer.settings import Settings
 
 @pytest.fixture
 def make_data(tmp_path: Path) -> Callable[..., Data]:
-    """Write a corpus: ``make_data(count=60, longest=48, pairs=False, copies=0 for dynamic, files=2, name="data")``."""
+    """Write a corpus: ``make_data(count=60, longest=48, pairs=False, copies=0 for dynamic, files=2, name="data")``;
+    ``words``: with word starts, as mask units other than the token need them."""
 
     def make(
-        *, count: int = 60, longest: int = 48, pairs: bool = False, copies: int = 0, files: int = 2, name: str = "data"
+        *,
+        count: int = 60,
+        longest: int = 48,
+        pairs: bool = False,
+        copies: int = 0,
+        files: int = 2,
+        words: bool = False,
+        name: str = "data",
     ) -> Data:
         folder = tmp_path / name
         specials = write_vocabulary(folder / "vocabulary")
         rows = instance_rows(specials, count, longest, pairs=pairs, seed=1)
         held = with_masks(instance_rows(specials, 12, longest, pairs=pairs, seed=2), specials, 0, 1)
         train = with_masks(rows, specials, 0, copies) if copies else rows
+        if words:
+            train = [row | {"word_starts": [k % 3 != 2 for k in range(row["length"] - 1)] + [True]} for row in train]
         tables = {
-            "train": write_table(folder / "instances", "train", train, files, masks=bool(copies)),
+            "train": write_table(folder / "instances", "train", train, files, masks=bool(copies), words=words),
             "heldout": write_table(folder / "instances", "heldout", held, 1, masks=True),
         }
         counts = {table: sum(s.rows for s in found) for table, found in tables.items()}

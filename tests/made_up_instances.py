@@ -76,9 +76,11 @@ def with_masks(rows: list[dict[str, Any]], specials: MaskSpecials, seed: int, co
     return found
 
 
-def write_table(folder: Path, table: str, rows: list[dict[str, Any]], files: int, *, masks: bool) -> list[shards.Shard]:
+def write_table(
+    folder: Path, table: str, rows: list[dict[str, Any]], files: int, *, masks: bool, words: bool = False
+) -> list[shards.Shard]:
     """Write rows to ``files`` shards of several record batches each."""
-    schema = schemas.instances_schema(VOCABULARY, masks=masks)
+    schema = schemas.instances_schema(VOCABULARY, masks=masks, word_starts=words)
     found = []
     for number in range(files):
         mine = rows[len(rows) * number // files : len(rows) * (number + 1) // files]

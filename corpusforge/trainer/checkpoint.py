@@ -26,7 +26,7 @@ from corpusforge.trainer.optimizers import MOMENTS as MOMENTS_OF_A_WEIGHT
 DIGESTS, STATE, MOMENTS = "digests.json", "state.json", "optimizer.safetensors"
 STEPS = "optimizer.steps"
 """Name of the tensor with the number of steps that the optimiser has taken: without those that were skipped."""
-OWN_FILES = (DIGESTS, STATE, MOMENTS)
+OWN_FILES = (DIGESTS, STATE, MOMENTS, export.HEADS)
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,8 @@ def save(
     temporary.mkdir(parents=True)
     write_model(temporary)
     save_file(_moments(model, optimizer), temporary / MOMENTS)
+    if heads := export.own_weights(model):
+        save_file(heads, temporary / export.HEADS)
     (temporary / STATE).write_text(json.dumps(asdict(state), indent=1, sort_keys=True) + "\n", "utf-8")
     digests = {path.name: shards.file_digest(str(path)) for path in sorted(temporary.iterdir())}
     (temporary / DIGESTS).write_text(json.dumps(digests, indent=1) + "\n", "utf-8")

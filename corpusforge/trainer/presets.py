@@ -146,7 +146,7 @@ PRESETS: dict[str, Preset] = {
     "roberta-base": _roberta(12, 768, 6e-4, 0.048),
     "roberta-large": _roberta(24, 1024, 4e-4, 0.06),
     # The rate for a sixteenth of the batch: LAMB's goes with its square root (You et al. 2020, section 4.1).
-    "albert-tiny": _tiny(_albert(4, 256, 4), learning_rate=0.00044),
+    "albert-tiny": _tiny(_albert(2, 256, 4), learning_rate=0.00044),
     "albert-base": _albert(12, 768, 12),
     "albert-large": _albert(24, 1024, 16),
     "albert-xlarge": _albert(24, 2048, 16),

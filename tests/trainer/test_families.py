@@ -1,0 +1,143 @@
+"""Every family: learns one batch by heart, is resumed to the bit, and goes out as a model transformers knows."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from made_up_instances import Data
+from safetensors.torch import load_file
+from training_runs import assert_equal_runs, stop_at, train
+
+from corpusforge import errors
+from corpusforge.instances.masking import Masker, MaskSettings
+from corpusforge.loader.corpus import open_table
+from corpusforge.loader.folder import load_specials
+from corpusforge.loader.order import cut_pieces
+from corpusforge.loader.rows import draw_masks, gather
+from corpusforge.shards import Manifest
+from corpusforge.trainer import checkpoint
+from corpusforge.trainer.batches import make_batches
+from corpusforge.trainer.model import Encoder, initialise
+from corpusforge.trainer.optimizers import make_optimizer
+from corpusforge.trainer.prepare import prepare
+from corpusforge.trainer.settings import Settings
+from corpusforge.trainer.step import gradients, update
+
+pytest_plugins = ["made_up_data"]
+
+MakeData = Callable[..., Data]
+SPANS = MaskSettings(unit="span")
+FAMILIES = {  # what each reads: pairs where it has a head for them, spans where it has one for these
+    "bert-tiny": {"pairs": True},
+    "roberta-tiny": {},
+    "albert-tiny": {"pairs": True},
+    "spanbert-tiny": {"words": True},
+}
+
+
+def settings_of(preset: str, run: Settings, **changes: Any) -> Settings:
+    masking = SPANS if preset.startswith("spanbert") else run.masking
+    return dataclasses.replace(run, preset=preset, masking=masking, **changes)
+
+
+@pytest.mark.parametrize("preset", FAMILIES)
+def test_overfits_one_batch(make_data: MakeData, small_run: Settings, preset: str) -> None:
+    data = make_data(count=4, longest=24, **FAMILIES[preset])
+    job = prepare(data.instances, settings_of(preset, small_run, dropout=0.0), vocab_folder=data.vocabulary)
+    model, batches = Encoder(job.shape), job.batches(0)
+    initialise(model, 0)
+    rate = 1e-3 if preset == "albert-tiny" else 3e-3  # wider, and its layers are one
+    optimizer = make_optimizer(model, job.course.preset, rate)
+    losses: list[list[float]] = []
+    while len(losses) < 200 and (not losses or sum(losses[-1]) >= 0.01):
+        sums = gradients(model, batches, seed=0, step=0, device=job.device, dtype=None)
+        assert sums is not None
+        update(model, optimizer, learning_rate=rate * min(1.0, len(losses) / 10), clip=1.0)
+        losses.append([float(loss / count) for loss, _, count in sums.view(3, 3) if count])
+    assert len(losses[0]) == (2 if FAMILIES[preset] else 1)
+    assert sum(losses[-1]) < 0.01
+    assert min(losses[0]) > 0.3
+
+
+@pytest.mark.parametrize("preset", ["albert-tiny", "spanbert-tiny"])
+def test_a_resumed_run_is_bit_equal_and_goes_out(
+    make_data: MakeData, small_run: Settings, tmp_path: Path, preset: str
+) -> None:
+    transformers = pytest.importorskip("transformers")
+    data, settings = make_data(**FAMILIES[preset]), settings_of(preset, small_run)
+    train(data, tmp_path / "straight", settings)
+    stop_at(data, tmp_path / "stopped", settings, 7)
+    train(data, tmp_path / "stopped", settings, resume=True)
+    assert_equal_runs(tmp_path / "straight", tmp_path / "stopped")
+    heads = checkpoint.all_folders(tmp_path / "straight")[0] / "heads.safetensors"
+    assert heads.exists() == (preset == "spanbert-tiny")
+    if heads.exists():
+        theirs = load_file(checkpoint.all_folders(tmp_path / "stopped")[0] / heads.name)
+        assert all(torch.equal(weight, theirs[key]) for key, weight in load_file(heads).items())
+    assert not (tmp_path / "straight/model/heads.safetensors").exists()
+    name = "AlbertForPreTraining" if preset == "albert-tiny" else "BertForMaskedLM"
+    _, told = getattr(transformers, name).from_pretrained(tmp_path / "straight/model", output_loading_info=True)
+    assert not any(told[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+
+
+@pytest.mark.parametrize("most", [1, 15])
+def test_batches_carry_the_bounds_of_spans(make_data: MakeData, most: int) -> None:
+    """Row by row in plain Python, from the spans that the mask function names."""
+    data = make_data(words=True)
+    corpus = open_table(data.instances, Manifest.load(data.instances), "train")
+    masker = Masker(load_specials(data.vocabulary), SPANS, 3)
+    rows = draw_masks(gather(corpus, cut_pieces(corpus, 48), np.arange(len(corpus))), masker, 5)
+    expected = set()
+    for k in range(len(corpus)):
+        one = gather(corpus, cut_pieces(corpus, 48), np.array([k]))
+        drawn = masker(one.ids, one.offsets, one.keys, 5, one.word_starts)
+        assert drawn.spans is not None
+        for begin, end in drawn.spans.tolist():
+            for place in range(begin, min(end, begin + most)):
+                expected.add((tuple(drawn.input_ids.tolist()), begin - 1, end, place - begin, int(one.ids[place])))
+    found = set()
+    for batch in make_batches(rows, 200, 0, segments=True, pairs=False, spans=most):
+        assert batch.spans is not None and batch.span_labels is not None
+        T = batch.input_ids.shape[1]
+        for (left, right, nth), label in zip(batch.spans.tolist(), batch.span_labels.tolist(), strict=True):
+            row = batch.input_ids[left // T]
+            ids = row if batch.is_real is None else row[batch.is_real[left // T]]
+            assert left // T == right // T
+            found.add((tuple(ids.tolist()), left % T, right % T, nth, label))
+    assert found == expected
+
+
+def test_the_head_for_spans_is_the_one_of_the_paper(make_data: MakeData, small_run: Settings) -> None:
+    data = make_data(words=True)
+    job = prepare(data.instances, settings_of("spanbert-tiny", small_run), vocab_folder=data.vocabulary)
+    model, batch = Encoder(job.shape).eval(), job.batches(0)[0]
+    initialise(model, 1, deviation=0.2)
+    head = model.boundary
+    assert head is not None and batch.spans is not None
+    with torch.no_grad():
+        logits = model(batch.input_ids, batch.segment_ids, batch.is_real, batch.masked, batch.spans).spans
+        hidden = model.encode(batch.input_ids, batch.segment_ids, batch.is_real).reshape(-1, 128)
+        for (left, right, nth), found in zip(batch.spans.tolist(), logits, strict=True):
+            h0 = torch.cat([hidden[left], hidden[right], head.positions.weight[nth]])
+            assert h0.shape == (2 * 128 + 200,)
+            h1 = F.layer_norm(F.gelu(head.first.weight @ h0 + head.first.bias), (128,), eps=1e-12)
+            y = F.layer_norm(F.gelu(head.second.weight @ h1 + head.second.bias), (128,), eps=1e-12)
+            assert torch.allclose(found, model.tokens.weight @ y + head.bias, atol=1e-4)
+
+
+def test_spans_are_needed_and_said_to_be(make_data: MakeData, small_run: Settings) -> None:
+    settings = dataclasses.replace(small_run, preset="spanbert-tiny")
+    data = make_data(words=True)
+    with pytest.raises(errors.StageMismatch, match="--mask-unit span"):
+        prepare(data.instances, settings, vocab_folder=data.vocabulary)
+    stored, plain = make_data(copies=1, name="stored"), make_data(name="plain")
+    for other, what in ((stored, "stored"), (plain, "word starts")):
+        with pytest.raises(errors.StageMismatch, match=what):
+            prepare(other.instances, dataclasses.replace(settings, masking=SPANS), vocab_folder=other.vocabulary)
