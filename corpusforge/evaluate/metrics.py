@@ -1,0 +1,70 @@
+"""Figures of agreement between predictions and labels, as GLUE defines them (Wang et al. 2019, arXiv 1804.07461, 2).
+
+Comes in: NumPy arrays, one entry an example. Goes out: numbers. Where a figure is not defined (a correlation with
+something constant) it is 0, as a model that says the same of everything has found out nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+def confusion(predicted: Ints, labels: Ints, classes: int) -> Ints:
+    """How often each label (row) was taken for each (column): ``[classes, classes]``."""
+    return np.bincount(labels * classes + predicted, minlength=classes * classes).reshape(classes, classes)
+
+
+def classification(predicted: Ints, labels: Ints, classes: int) -> dict[str, float]:
+    """``accuracy``, ``f1`` (of class 1 where there are two, else the mean over classes) and ``matthews``.
+
+    >>> classification(np.array([1, 1, 0, 0]), np.array([1, 0, 0, 0]), 2)
+    {'accuracy': 0.75, 'f1': 0.6666666666666666, 'matthews': 0.5773502691896258}
+    """
+    table = confusion(predicted, labels, classes).astype(np.float64)
+    hits, asked, said = np.diag(table), table.sum(1), table.sum(0)
+    f1 = 2 * hits / np.maximum(asked + said, 1)
+    return {
+        "accuracy": float(hits.sum() / max(table.sum(), 1)),
+        "f1": float(f1[1] if classes == 2 else f1.mean()),
+        "matthews": _matthews(hits.sum(), asked, said),
+    }
+
+
+def _matthews(hits: float, asked: Floats, said: Floats) -> float:
+    """Matthews' correlation for any number of classes (Gorodkin 2004, equation 8)."""
+    n = asked.sum()
+    spread = np.sqrt((n * n - (asked * asked).sum()) * (n * n - (said * said).sum()))
+    return float((hits * n - (asked * said).sum()) / spread) if spread else 0.0
+
+
+def regression(predicted: Floats, labels: Floats) -> dict[str, float]:
+    """``pearson`` and ``spearman``: the correlation of the values, and that of their ranks.
+
+    >>> regression(np.array([1.0, 2.0, 9.0]), np.array([1.0, 2.0, 3.0]))["spearman"]
+    1.0
+    """
+    return {"pearson": pearson(predicted, labels), "spearman": pearson(ranks(predicted), ranks(labels))}
+
+
+def pearson(one: Floats, other: Floats) -> float:
+    """Pearson's correlation; 0 where one of both is constant."""
+    if len(one) == 0 or np.ptp(one) == 0 or np.ptp(other) == 0:
+        return 0.0
+    one, other = one - one.mean(), other - other.mean()
+    spread = np.sqrt((one * one).sum() * (other * other).sum())
+    return float(np.clip((one * other).sum() / spread, -1, 1)) if spread else 0.0
+
+
+def ranks(values: Floats) -> Floats:
+    """Ranks from 1; equal values share the mean of theirs.
+
+    >>> ranks(np.array([30.0, 10.0, 30.0, 20.0])).tolist()
+    [3.5, 1.0, 3.5, 2.0]
+    """
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return np.asarray((last - (counts - 1) / 2)[place], np.float64)
