@@ -28,6 +28,7 @@ from corpusforge.tokens.pair_merges import PairMerges
 from corpusforge.tokens.pieces import SPACE, WHITE, PieceCutting
 from corpusforge.tokens.vocab import ROLES, Vocab, with_roles
 from corpusforge.tokens.word_columns import WordColumns
+from corpusforge.tokens.word_parts import WordParts, sums_are_exact
 from corpusforge.tokens.wordpiece import add_specials
 
 NAMES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
@@ -69,12 +70,15 @@ class SentencePiece:
         reserved = set(vocab.reserved)
         ids = {token: i for i, token in enumerate(vocab.tokens) if i not in reserved}
         if self.algorithm == "unigram":
-            return BestPath(list(ids), list(ids.values()), self.scores_of(vocab))
+            scores = self.scores_of(vocab)
+            paths = BestPath(list(ids), list(ids.values()), scores)
+            return WordParts(paths, ids) if sums_are_exact(scores) else paths
         symbols = np.full(0x110000, -1, np.int32)
         for token in ids:
             if len(token) == 1:
                 symbols[ord(token)] = ids[token]
-        return PairMerges([(ids[left], ids[right], ids[left + right]) for left, right in self.merges], symbols)
+        pairs = [(ids[left], ids[right], ids[left + right]) for left, right in self.merges]
+        return WordParts(PairMerges(pairs, symbols), ids)
 
     def library_tokenizer(self, vocab: Vocab, *, added: bool = True) -> Any:
         from tokenizers import decoders

@@ -25,6 +25,7 @@ from corpusforge.tokens.sentencepiece_family import ALBERT, SentencePiece
 from corpusforge.tokens.trie import Trie
 from corpusforge.tokens.vocab import ROLES, Vocab, with_roles
 from corpusforge.tokens.word_columns import LONGEST
+from corpusforge.tokens.word_parts import WordParts
 from corpusforge.tokens.wordpiece import WordPiece
 from corpusforge.tokens.words import UNCASED
 
@@ -68,6 +69,34 @@ def test_best_path_with_equal_sums(scores: dict[str, float], letters: bool, text
     names = sentencepiece_family.NAMES
     family = SentencePiece("unigram", ALBERT, (*[0.0] * len(names), *pieces.values()))
     check(named([*pieces], family, names), texts)
+
+
+MIXED = "ab1,▁é☃"
+mixed = st.text(MIXED + "%", min_size=1, max_size=12)
+pieces = st.lists(st.text(MIXED, min_size=1, max_size=3), max_size=15, unique=True)
+
+
+@settings(deadline=None, max_examples=300)
+@given(pieces, st.lists(st.sampled_from("ab1,▁é"), unique=True), st.booleans(), st.data(), st.lists(mixed, max_size=12))
+def test_best_path_by_parts(
+    tokens: list[str], letters: list[str], exact: bool, data: st.DataObject, texts: list[str]
+) -> None:
+    distinct = list(dict.fromkeys([*letters, *tokens]))
+    values = st.sampled_from([-1.0, -1.5, -2.0, -3.25] if exact else [-0.1, -0.2, -0.3, -1.7])
+    names = sentencepiece_family.NAMES
+    family = SentencePiece("unigram", ALBERT, (*[0.0] * len(names), *(data.draw(values) for _ in distinct)))
+    vocab = named(distinct, family, names)
+    assert isinstance(family.word_columns(vocab), WordParts) == (exact or not distinct)
+    check(vocab, texts)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=12), st.lists(mixed, max_size=12))
+def test_merges_by_parts(pairs: list[tuple[int, int]], texts: list[str]) -> None:
+    merges = merges_of(pairs, "ab1,▁é")
+    family = SentencePiece("bpe", ALBERT, merges=tuple(merges))
+    tokens = [*"ab1,▁é", *(left + right for left, right in merges)]
+    check(named(tokens, family, sentencepiece_family.NAMES), texts)
 
 
 def merges_of(numbers: list[tuple[int, int]], symbols: Sequence[str]) -> list[tuple[str, str]]:
