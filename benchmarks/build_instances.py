@@ -7,8 +7,7 @@
 The peer is ``create_pretraining_data`` of tf-models-official, google's maintained copy of the BERT repository's. Both
 sides get the same documents, sentences and vocabulary (learned from the first tenth), and make segment pairs of 128
 with stored masks; the peer writes TFRecord, ours Arrow. Ours also makes doc-sentences. Each side runs in a process of
-its own, pinned to one core; imports are not counted. Shares and mean lengths are printed, so that one can see that
-both made the same thing. At the end: the mask function alone against the one of `transformers`' collator.
+its own, pinned to one core; imports are not counted. Shares and mean lengths show that both made the same thing.
 """
 
 from __future__ import annotations
@@ -28,20 +27,33 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 LENGTH, PREDICTIONS, PIECE, SHARDS = 128, 20, 100_000, 4
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One side's figures. ``seconds``: by step."""
+    """One side's figures. ``seconds``: by step; ``cpu``: processor seconds of all steps."""
 
     seconds: dict[str, float]
+    cpu: float
     instances: int
     random_share: float
     mean_a: float
     mean_b: float
     versions: dict[str, str]
+
+
+def now() -> tuple[float, float]:
+    """Seconds, and processor seconds of this process."""
+    return time.perf_counter(), time.process_time()
+
+
+def steps(clock: list[tuple[float, float]], *names: str) -> tuple[dict[str, float], float]:
+    """Seconds by step, and processor seconds of all; ``clock``: `now` at the beginning and behind each step."""
+    wall = [at for at, _ in clock]
+    return {n: b - a for n, a, b in zip(names, wall[:-1], wall[1:], strict=True)}, clock[-1][1] - clock[0][1]
 
 
 def read_texts(paths: Iterable[str], limit: int) -> Iterator[str]:
@@ -85,39 +97,48 @@ def write_corpus(folder: Path, texts: list[str]) -> None:
     (folder / "sentences.txt").write_bytes(b"\n".join(lines))
 
 
-def run_ours(source: Path, output: Path, copies: int, form: str) -> Run:
-    """CorpusForge's own steps in a plain loop."""
+def as_google(form: str, copies: int) -> Any:
+    """The settings of google's defaults, in one of our formats."""
+    from corpusforge import sections
+
+    section = sections.Instances(format=form, length=LENGTH, masking="duplicated", max_predictions=PREDICTIONS)
+    return dataclasses.replace(section, copies=copies, pair_sampling="original", heldout=0.0)
+
+
+def run_ours(source: Path, output: Path, section: Any) -> Run:
+    """CorpusForge's own steps in a plain loop. ``section``: the recipe's section [instances]."""
+    import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     pa.set_cpu_count(1)
-    from corpusforge import sections, shards
+    pa.array(np.zeros(1))  # imports pandas where it is installed
+    from corpusforge import shards
+    from corpusforge.tokens import encode  # noqa: F401  (imported here, as the other side's modules are)
     from corpusforge.tokens.vocab import Vocab
     from corpusforge.units import ShardUnit
     from corpusforge.work import instances as work
 
     vocab = Vocab.load(str(source / "vocab"))
-    section = sections.Instances(format=form, length=LENGTH, masking="duplicated", max_predictions=PREDICTIONS)
-    section = dataclasses.replace(section, pair_sampling="original", heldout=0.0)
-    settings = work.settings_of(vocab, section, 0)
+    settings, copies = work.settings_of(vocab, section, 0), section.copies if section.masking == "duplicated" else 1
     paths = sorted((source / "documents").glob("*.parquet"))
     units = [ShardUnit(n, str(p), pq.ParquetFile(p).metadata.num_rows, p.stat().st_size) for n, p in enumerate(paths)]
-    clock = [time.perf_counter()]
+    clock = [now()]
     for unit in units:
-        work.EncodeWork(str(output / "encoded"), vocab)(unit, lambda _: None)
-    clock.append(time.perf_counter())
+        work.EncodeWork(str(output / "encoded"), vocab, word_starts=settings.word_starts)(unit, lambda _: None)
+    clock.append(now())
     tokens = work.token_units(str(output / "encoded"))
-    donors = work.DonorSettings(0, 0.0, 256 << 20)
-    folder = work.write_donors(str(output), [unit.path for unit in tokens], vocab.size, donors)
-    clock.append(time.perf_counter())
+    donors, folder = work.DonorSettings(0, 0.0, 256 << 20), ""
+    if section.format in work.DONOR_FORMATS:
+        folder = work.write_donors(str(output), [unit.path for unit in tokens], vocab.size, donors)
+    clock.append(now())
     for unit in tokens:
         work.BuildWork(str(output), settings, copies, donors=folder)(unit, lambda _: None)
-    clock.append(time.perf_counter())
-    names = ("encode", "donors", "build")
+    clock.append(now())
     found = shards.gather(shards.load_entries(str(output)))[0]["train"]
     share, a, b = _means([str(output / shard.name) for shard in found])
-    seconds = {n: y - x for n, x, y in zip(names, clock[:-1], clock[1:], strict=True)}
-    return Run(seconds, sum(s.rows for s in found), share, a - 2, b - 1, _versions("numpy", "pyarrow"))
+    taken = steps(clock, "encode", "donors", "build")
+    return Run(*taken, sum(s.rows for s in found), share, a - 2, b - 1, versions_of("numpy", "pyarrow"))
 
 
 def _means(paths: list[str]) -> tuple[float, float, float]:
@@ -125,13 +146,11 @@ def _means(paths: list[str]) -> tuple[float, float, float]:
     import numpy as np
 
     from corpusforge import shards
-    from corpusforge.instances.source import list_column
 
     segments, labels = [np.zeros((0, 2))], [np.zeros(0)]
     for batch in (b for path in paths for b in shards.read_shard(path)):
         segments.append(batch.column("segment_lengths").flatten().to_numpy().reshape(-1, 2))
         labels.append(batch.column("pair_label").to_numpy(zero_copy_only=False))
-        assert len(list_column(batch.column("masked_labels"))[0])
     a, b = np.concatenate(segments).mean(0)
     return float(np.nan_to_num(np.concatenate(labels).astype(float)).mean()), float(a), float(b)
 
@@ -144,7 +163,7 @@ def run_google(source: Path, output: Path, copies: int) -> Run:
     from official.nlp.tools import tokenization  # type: ignore[import-not-found]
 
     tokenizer = tokenization.FullTokenizer(str(source / "vocab/vocab.txt"), do_lower_case=True)
-    clock = [time.perf_counter()]
+    clock = [now()]
     made = peer.create_training_instances(
         [str(source / "sentences.txt")],
         tokenizer,
@@ -156,62 +175,30 @@ def run_google(source: Path, output: Path, copies: int) -> Run:
         PREDICTIONS,
         random.Random(12345),
     )
-    clock.append(time.perf_counter())
+    clock.append(now())
     files = [str(output / "out.tfrecord")]
     peer.write_instance_to_example_files(made, tokenizer, LENGTH, PREDICTIONS, files, False, False)
-    clock.append(time.perf_counter())
+    clock.append(now())
     b = [sum(i.segment_ids) - 1 for i in made]
     a = [len(i.tokens) - n - 3 for i, n in zip(made, b, strict=True)]
-    seconds = {"create": clock[1] - clock[0], "write": clock[2] - clock[1]}
     share = sum(i.is_random_next for i in made) / len(made)
-    versions = _versions("tf-models-official", "tensorflow-cpu")
-    return Run(seconds, len(made), share, statistics.mean(a), statistics.mean(b), versions)
+    versions = versions_of("tf-models-official", "tensorflow-cpu")
+    return Run(*steps(clock, "create", "write"), len(made), share, statistics.mean(a), statistics.mean(b), versions)
 
 
-def _versions(*names: str) -> dict[str, str]:
+def versions_of(*names: str) -> dict[str, str]:
     return {"python": platform.python_version(), **{name: importlib.metadata.version(name) for name in names}}
 
 
-def measure_masks(rounds: int) -> None:
-    """The mask function alone, on 2,000 instances of 128 at a time, against `transformers`' collator."""
-    import numpy as np
-    import torch
-    from transformers import BertTokenizerFast, DataCollatorForLanguageModeling
-
-    from corpusforge.instances.masking import Masker, MaskSettings, Specials
-
-    torch.set_num_threads(1)
-    rows, words = 2000, [f"w{i}" for i in range(30_523)]
-    specials = Specials(30_528, pad=0, unk=1, cls=2, sep=3, mask=4)
-    vocab = {w: i for i, w in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words])}
-    collator = DataCollatorForLanguageModeling(BertTokenizerFast(vocab=vocab))
-    ids = np.random.default_rng(0).integers(5, 30_528, (rows, LENGTH)).astype(np.uint16)
-    ids[:, 0], ids[:, -1] = specials.cls, specials.sep
-    flat, offsets, keys = ids.ravel(), np.arange(rows + 1) * LENGTH, np.arange(rows, dtype=np.uint64)
-    frame = torch.tensor((ids == specials.cls) | (ids == specials.sep))
-    masker = Masker(specials, MaskSettings(), 0)
-    works = {
-        "ours": lambda: masker(flat, offsets, keys),
-        "transformers": lambda: collator.torch_mask_tokens(torch.tensor(ids.astype(np.int64)), frame),
-    }
-    for name, work in works.items():
-        taken = []
-        for _ in range(10 * rounds):
-            begin = time.perf_counter()
-            work()
-            taken.append(time.perf_counter() - begin)
-        print(f"mask function, {name:12} {flat.size / statistics.median(taken) / 1e6:8.1f} M tokens/s")
-
-
-def run_side(python: str, side: str, given: argparse.Namespace, folder: Path) -> Run:
-    """Run one side in a process of its own and read its figures."""
+def run_side(python: str, side: str, given: argparse.Namespace, folder: Path, script: str = __file__) -> Run:
+    """Run one side in a process of its own and read its figures. ``script``: the benchmark that has the side."""
     output = folder / side
     shutil.rmtree(output, ignore_errors=True)
     output.mkdir()
     quiet = {"OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
     path = str(Path(__file__).parent.parent)
     options = ["--side", side, "--copies", str(given.copies), str(folder / "in"), str(output)]
-    command = [python, __file__, *options]
+    command = [python, script, *options]
     done = subprocess.run(command, env={**os.environ, **quiet, "PYTHONPATH": path}, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{side} failed:\n{done.stderr[-4000:]}")
@@ -221,7 +208,8 @@ def run_side(python: str, side: str, given: argparse.Namespace, folder: Path) ->
 def be_side(side: str, source: Path, output: Path, copies: int) -> None:
     """What the process of one side does."""
     pin()
-    made = run_google(source, output, copies) if side == "google" else run_ours(source, output, copies, side)
+    own = side != "google"
+    made = run_ours(source, output, as_google(side, copies)) if own else run_google(source, output, copies)
     (output / "figures.json").write_text(json.dumps(dataclasses.asdict(made)))
 
 
@@ -231,17 +219,23 @@ def pin() -> None:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
-def show(side: str, runs: list[Run], size: int) -> float:
-    """Print one side's medians; returns its MB/s."""
+def show(side: str, runs: list[Run], size: int) -> tuple[float, float]:
+    """Print one side's medians; returns its MB/s, by the clock and by processor seconds."""
     total = statistics.median(sum(run.seconds.values()) for run in runs)
-    steps = ", ".join(f"{n} {statistics.median(r.seconds[n] for r in runs):.2f}" for n in runs[0].seconds)
+    cpu = statistics.median(run.cpu for run in runs)
+    parts = ", ".join(f"{n} {statistics.median(r.seconds[n] for r in runs):.2f}" for n in runs[0].seconds)
     last, versions = runs[-1], " ".join(f"{n} {v}" for n, v in runs[0].versions.items())
-    print(
-        f"{side:13} {size / total / 1e6:8.2f} MB/s {last.instances / total:10,.0f} instances/s {total:8.2f} s ({steps})"
-    )
+    rates = f"{size / total / 1e6:8.2f} MB/s {last.instances / total:10,.0f} instances/s {total:8.2f} s ({parts})"
+    print(f"{side:14}{rates}; by processor seconds {size / cpu / 1e6:.2f} MB/s")
     shape = f"random B {last.random_share:.3f}, mean A {last.mean_a:.1f}, mean B {last.mean_b:.1f}"
-    print(f"{'':13} {last.instances:,} instances, {shape} [{versions}]")
-    return size / total
+    print(f"{'':14}{last.instances:,} instances, {shape} [{versions}]")
+    return size / total, size / cpu
+
+
+def compare(ours: str, peer: str, speeds: dict[str, tuple[float, float]]) -> None:
+    """Print how many times as fast one side is as another."""
+    wall, cpu = (a / b for a, b in zip(speeds[ours], speeds[peer], strict=True))
+    print(f"{ours} / {peer}: {wall:.1f}; by processor seconds {cpu:.1f}")
 
 
 def main() -> None:
@@ -273,9 +267,7 @@ def main() -> None:
                 runs[side].append(run_side(python, side, given, folder))
         speeds = {side: show(side, found, size) for side, found in runs.items()}
     if "google" in speeds:
-        print(f"segment-pair / google: {speeds['segment-pair'] / speeds['google']:.1f}")
-    pin()
-    measure_masks(given.rounds)
+        compare("segment-pair", "google", speeds)
 
 
 if __name__ == "__main__":

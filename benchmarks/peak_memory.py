@@ -20,6 +20,13 @@ from pathlib import Path
 import pyarrow
 from soak_corpus import CHINESE, ENGLISH, Pages, sentences_of, write
 
+FORMATS = {
+    "doc-sentences": [],
+    "segment-pair": ["--masking", "static"],
+    "sentence-pair": ["--masking", "static", "--mask-unit", "whole-word"],
+}
+"""Formats of build-instances, and what else is asked for."""
+
 METHODS = ("lines", "exact-spans", "near-spans", "documents")
 QUICK = ["--detector", "fast", "--sentences", "builtin", "--badwords", "off", "--quiet"]
 
@@ -46,7 +53,7 @@ def measure(
     if vocab is None:
         vocab = scratch / "vocab"
         command("train-vocab", str(cleaned), "--output", str(vocab), "--size", "8192", *more)
-    for name, options in {"doc-sentences": [], "segment-pair": ["--masking", "static"]}.items():
+    for name, options in FORMATS.items():
         where = ["build-instances", str(cleaned), "--vocab", str(vocab), "--output", f"{built}-{name}"]
         command(*where, "--format", name, "--set", "instances.donor_megabytes=16", *options, *more)
     for method in METHODS:
@@ -55,7 +62,7 @@ def measure(
         command(*deduped, *sentences, "--memory-budget", budget, *more)
     peaks = {"clean": peak(cleaned)}
     peaks |= {f"dedupe {method}": peak(scratch / method) for method in METHODS}
-    peaks |= {f"build-instances {n}": peak(Path(f"{built}-{n}")) for n in ("doc-sentences", "segment-pair")}
+    peaks |= {f"build-instances {n}": peak(Path(f"{built}-{n}")) for n in FORMATS}
     return peaks, vocab
 
 
