@@ -29,6 +29,10 @@ LABELS = ("label", "gold_label", "is_duplicate", "Quality", "score")
 """Columns looked for in a folder that is none of GLUE's, the first pair and the first label that are there."""
 
 
+REGRESSION = ("pearson", "spearman")
+"""Figures of a task where numbers are predicted."""
+
+
 @dataclass(frozen=True)
 class Task:
     """What a task's files hold. ``main``: the figures whose mean is its score; ``columns``: where there is no header;
@@ -46,7 +50,7 @@ GLUE = {
     "CoLA": Task(("sentence",), "label", ("matthews",), ("source", "label", "star", "sentence")),
     "SST-2": Task(("sentence",), "label"),
     "MRPC": Task(("#1 String", "#2 String"), "Quality", ("accuracy", "f1")),
-    "STS-B": Task(("sentence1", "sentence2"), "score", ("pearson", "spearman")),
+    "STS-B": Task(("sentence1", "sentence2"), "score", REGRESSION),
     "QQP": Task(("question1", "question2"), "is_duplicate", ("accuracy", "f1")),
     "MNLI": Task(("sentence1", "sentence2"), "gold_label", ("accuracy", "accuracy_mismatched"), (), _MNLI_DEV),
     "QNLI": Task(("question", "sentence"), "label"),
@@ -123,10 +127,11 @@ def read_task(name: str, folder: Path) -> Examples:
     first = tables["train.tsv"][0]
     texts = task.texts or _choose(TEXTS, first, folder / "train.tsv", "text")
     label = task.label or _choose([(one,) for one in LABELS], first, folder / "train.tsv", "label")[0]
-    if task.main[0] == "pearson" or (not task.label and label == "score"):
-        main, classes = ("pearson", "spearman"), ()
+    main, classes = task.main, tuple[str, ...]()
+    if task.main == REGRESSION or (not task.label and label == "score"):
+        main = REGRESSION
     else:
-        main, classes = task.main, _classes(_column(first, label, folder / "train.tsv"))
+        classes = _classes(_column(first, label, folder / "train.tsv"))
     parts = {file: _part(table, lost, texts, label, classes, folder / file) for file, (table, lost) in tables.items()}
     return Examples(name, main, classes, parts["train.tsv"], {dev: parts[file] for dev, file in task.dev})
 

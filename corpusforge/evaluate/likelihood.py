@@ -62,8 +62,8 @@ def tokenize(model_folder: Path, sentences: list[str], longest: int) -> Sentence
         ids.append(encoding.ids)
         words.append([-1 if word is None else word for word in encoding.word_ids])
     lengths = np.array([len(found) for found in ids], np.int64)
-    flat = [np.array([n for found in column for n in found], np.int32) for column in (ids, words)]
-    return Sentences(*flat, offsets_of(lengths))
+    flat_ids, flat_words = (np.array([n for found in column for n in found], np.int32) for column in (ids, words))
+    return Sentences(flat_ids, flat_words, offsets_of(lengths))
 
 
 def load_tokenizer(model_folder: Path) -> Any:

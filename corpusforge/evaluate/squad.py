@@ -1,0 +1,78 @@
+"""SQuAD: the pretrained encoder fine-tuned to point at answers, several seeds, the median reported.
+
+Comes in: a checkpoint's model and tokenizer, a folder with train*.json and dev*.json of version 1.1 or 2. Goes out:
+exact match and F1, medians over seeds with the lowest and highest run.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from corpusforge import errors
+from corpusforge.evaluate.finetune import Wanted, fine_tune, scores
+from corpusforge.evaluate.heads import SpanExtractor
+from corpusforge.evaluate.likelihood import load_tokenizer
+from corpusforge.evaluate.squad_answers import answers, figures
+from corpusforge.evaluate.squad_data import cut_windows, find_files, is_misplaced, read_questions
+from corpusforge.instances.masking import Specials
+from corpusforge.progress import Progress
+from corpusforge.trainer.model import Encoder
+
+LENGTH = 384
+"""Tokens of a window (google-research/bert, `run_squad.py`, max_seq_length)."""
+
+
+def squad(
+    model: Encoder,
+    model_folder: Path,
+    folder: str,
+    specials: Specials,
+    wanted: Wanted,
+    *,
+    threshold: float,
+    batch_tokens: int,
+    device: torch.device,
+    dtype: torch.dtype | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Figures on the dev file. ``threshold``: no answer is said where it scores so much above the best text."""
+    files = find_files(folder)
+    train, dev = (read_questions(path) for path in files)
+    misplaced = is_misplaced(train)
+    if misplaced.all():
+        what = "no answer stands where answer_start says"
+        raise errors.InputUnreadable(str(files[0]), what, "count characters of the context, from 0")
+    train = train.pick(np.flatnonzero(~misplaced))
+    train = train.pick(wanted.sample(len(train), "squad"))
+    tokenizer = load_tokenizer(model_folder)
+    longest = min(wanted.longest or LENGTH, model.shape.longest)
+    learn, test = (cut_windows(tokenizer, part, specials.cls, specials.sep, longest) for part in (train, dev))
+    how = wanted.tuning(model.shape.family, "squad2" if dev.has_unanswerable else "squad")
+    runs = []
+    for seed in wanted.run_seeds():
+        tuned = SpanExtractor(copy.deepcopy(model))
+        fine_tune(
+            tuned, learn.inputs, torch.from_numpy(learn.targets), how, seed=seed, name=f"SQuAD, seed {seed}",
+            micro_tokens=batch_tokens, device=device, dtype=dtype, progress=progress,
+        )  # fmt: skip
+        said = answers(dev, test, scores(tuned, test.inputs, batch_tokens, dtype))
+        found = figures(dev, said, threshold)
+        runs.append({"seed": seed, "score": found["f1"], **found})
+    medians = {key: float(np.median([run[key] for run in runs])) for key in runs[0] if key != "seed"}
+    return {
+        **medians,
+        "lowest": min(run["score"] for run in runs),
+        "highest": max(run["score"] for run in runs),
+        "version": 2 if dev.has_unanswerable else 1,
+        "questions": {"train": len(train), "dev": len(dev)},
+        "windows": {"train": len(learn), "dev": len(test)},
+        "misplaced": int(misplaced.sum()),
+        "runs": runs,
+        "tuning": dataclasses.asdict(how),
+    }

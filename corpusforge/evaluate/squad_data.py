@@ -1,0 +1,187 @@
+"""Questions on passages in SQuAD's JSON (Rajpurkar et al. 2016, arXiv 1606.05250; version 2: 2018, arXiv 1806.03822).
+
+Comes in: train*.json and dev*.json. Goes out: `Questions`, columns; and `Windows`: [CLS] question [SEP] part of the
+passage [SEP] as ids, with where each token stands in the passage. Decision: a passage is encoded once, whatever the
+number of its questions; one that is too long is cut into windows that begin every ``STRIDE`` tokens.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from corpusforge import errors
+from corpusforge.evaluate.encoded import Encoded
+from corpusforge.instances.ragged import offsets_of
+
+Ints = npt.NDArray[np.int64]
+
+STRIDE, QUESTION_TOKENS = 128, 64
+"""Tokens between the beginnings of windows, and the most of a question: google-research/bert, `run_squad.py`."""
+
+
+@dataclass(frozen=True)
+class Questions:
+    """Columns, one entry a question. ``passage``: its number in ``passages``; ``answers``: all that are right, none
+    where there is no answer; ``begin``: where the first stands in the passage, -1 where there is none."""
+
+    passages: list[str]
+    passage: Ints
+    texts: list[str]
+    answers: list[list[str]]
+    begin: Ints
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def pick(self, rows: Ints) -> Questions:
+        """Some of the questions."""
+        chosen = rows.tolist()
+        texts, answers = [self.texts[r] for r in chosen], [self.answers[r] for r in chosen]
+        return Questions(self.passages, self.passage[rows], texts, answers, self.begin[rows])
+
+    @property
+    def has_unanswerable(self) -> bool:
+        """Whether some question has no answer: version 2."""
+        return not all(self.answers)
+
+
+def find_files(folder: str) -> tuple[Path, Path]:
+    """The files to train and to test on. Raises `errors.InputMissing`."""
+    root = Path(folder)
+    if not folder or not root.is_dir():
+        what = f"no such folder: {folder}" if folder else "no folder is named"
+        raise errors.InputMissing("SQuAD data", what, "name a folder with train*.json and dev*.json")
+    found = []
+    for part in ("train", "dev"):
+        files = sorted(root.glob(f"{part}*.json"))
+        if len(files) != 1:
+            what = f"{len(files)} files {part}*.json in it"
+            raise errors.InputMissing(folder, what, "it must hold one train*.json and one dev*.json")
+        found.append(files[0])
+    return found[0], found[1]
+
+
+def read_questions(path: Path) -> Questions:
+    """Read a file. Raises `errors.InputUnreadable` where it is not in the format."""
+    mend = "SQuAD's JSON: data, paragraphs, context and qas with id, question and answers (text, answer_start)"
+    made = Questions([], np.empty(0, np.int64), [], [], np.empty(0, np.int64))
+    passage, begin = [], []
+    where = "data"
+    try:
+        for article in json.loads(path.read_text("utf-8"))["data"]:
+            for paragraph in article["paragraphs"]:
+                made.passages.append(str(paragraph["context"]))
+                for asked in paragraph["qas"]:
+                    where = f"question {asked.get('id', len(made.texts) + 1)!r}"
+                    answers = [] if asked.get("is_impossible") else asked["answers"]
+                    if not answers and not asked.get("is_impossible", False):
+                        raise errors.InputUnreadable(str(path), f"{where} has no answers", "mark it is_impossible")
+                    made.texts.append(str(asked["question"]).strip())
+                    made.answers.append([str(answer["text"]) for answer in answers])
+                    begin.append(int(answers[0]["answer_start"]) if answers else -1)
+                    passage.append(len(made.passages) - 1)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise errors.InputUnreadable(str(path), f"not as expected at {where} ({error!r})", mend) from None
+    if not begin:
+        raise errors.InputUnreadable(str(path), "no question in it", mend)
+    return Questions(made.passages, np.array(passage), made.texts, made.answers, np.array(begin))
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Inputs of the model, one entry a window.
+
+    ``question``: its number; ``front``: tokens in front of the passage; ``count``: tokens of the passage in it.
+    ``begins``, ``ends``: characters of each of these tokens in the passage, flat, those of window i from ``offsets[i]``
+    on, and a last 0. ``targets`` [W, 2]: places of the answer's first and last token in the input, 0 ([CLS]) where the
+    window does not hold it.
+    """
+
+    inputs: Encoded
+    question: Ints
+    front: Ints
+    count: Ints
+    begins: Ints
+    ends: Ints
+    offsets: Ints
+    targets: Ints
+
+    def __len__(self) -> int:
+        return len(self.question)
+
+
+def cut_windows(tokenizer: Any, questions: Questions, cls: int, sep: int, longest: int) -> Windows:
+    """Windows of at most ``longest`` tokens over the passages of all questions."""
+    tokenizer.no_truncation()
+    between = tokenizer.num_special_tokens_to_add(True) - 2  # one [SEP], or two for RoBERTa
+    most = min(QUESTION_TOKENS, (longest - between - 2) // 2)
+    asked = [e.ids[:most] for e in tokenizer.encode_batch(questions.texts, add_special_tokens=False)]
+    passages = [
+        (np.array(e.ids, np.int32), np.array(e.offsets, np.int64).reshape(-1, 2))
+        for e in tokenizer.encode_batch(questions.passages, add_special_tokens=False)
+    ]
+    rows, facts, spans = [], [], []
+    for number, ids in enumerate(asked):  # a loop over questions: each is a few windows of hundreds of tokens
+        tokens, place = passages[questions.passage[number]]
+        front = np.array([cls, *ids, *[sep] * between], np.int32)
+        room = longest - len(front) - 1
+        first, last = _answer_tokens(questions, number, place)
+        for begin in _window_begins(len(tokens), room):
+            part = slice(begin, min(begin + room, len(tokens)))
+            inside = part.start <= first and last < part.stop
+            shift = len(front) - begin
+            targets = (first + shift, last + shift) if inside else (0, 0)
+            rows.append((front, tokens[part]))
+            facts.append((number, len(front), part.stop - part.start, *targets))
+            spans.append(place[part])
+    question, of_front, count, *_ = table = np.array(facts, np.int64).T.copy()
+    begins, ends = np.concatenate([*spans, np.zeros((1, 2), np.int64)]).T.copy()
+    return Windows(_inputs(rows, sep), question, of_front, count, begins, ends, offsets_of(count), table[3:].T.copy())
+
+
+def _window_begins(tokens: int, room: int) -> range:
+    """Where windows begin: every STRIDE tokens, until one holds the end.
+
+    >>> list(_window_begins(300, 200)), list(_window_begins(200, 200)), list(_window_begins(200, 60))
+    ([0, 128], [0], [0, 60, 120, 180])
+    """
+    step = min(STRIDE, room)
+    return range(0, max(tokens - room + step - 1, 0) // step * step + 1, step)
+
+
+def _answer_tokens(questions: Questions, number: int, place: Ints) -> tuple[int, int]:
+    """First and last token of the first answer; (-1, -1) without one, or where it does not stand where it should."""
+    begin = int(questions.begin[number])
+    if begin < 0 or not len(place):
+        return -1, -1
+    answer = questions.answers[number][0]
+    if not answer or questions.passages[questions.passage[number]][begin : begin + len(answer)] != answer:
+        return -1, -1
+    first, last = np.searchsorted(place[:, 0], [begin, begin + len(answer) - 1], "right") - 1
+    return max(int(first), 0), max(int(last), 0)
+
+
+def is_misplaced(questions: Questions) -> npt.NDArray[np.bool_]:
+    """Which questions have an answer that does not stand where it should: nothing to learn from. ``[questions]``."""
+    found = [
+        bool(answers) and questions.passages[passage][begin : begin + len(answers[0])] != answers[0]
+        for answers, passage, begin in zip(
+            questions.answers, questions.passage.tolist(), questions.begin.tolist(), strict=True
+        )
+    ]
+    return np.array(found, bool)
+
+
+def _inputs(rows: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]], sep: int) -> Encoded:
+    ids, segments = [], []
+    for front, part in rows:
+        ids.append(np.concatenate([front, part, np.array([sep], np.int32)]))
+        segments.append(np.repeat(np.array([0, 1], np.int8), [len(front), len(part) + 1]))
+    offsets = offsets_of(np.array([len(row) for row in ids], np.int64))
+    return Encoded(np.concatenate(ids), np.concatenate(segments), offsets)
