@@ -128,9 +128,10 @@ class PieceSplitter(Splitter):
 
     def _split(self, data: U8, starts: I64) -> Words:
         raw = data.tobytes()
-        if self.cutting.quotes and (b"``" in raw or b"''" in raw):
+        if self.cutting.quotes:
             doubled = (data[1:] == data[:-1]) & ((data[1:] == 0x60) | (data[1:] == 0x27))
-            return self._with_library(data, starts, _rows_of(starts, np.flatnonzero(doubled)))
+            if doubled.any():
+                return self._with_library(data, starts, _rows_of(starts, np.flatnonzero(doubled)))
         classes = np.frombuffer(raw.translate(self._before), np.uint8)
         if not classes.any():
             return _regroup(raw.translate(self._after), starts)

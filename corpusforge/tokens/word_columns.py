@@ -70,11 +70,15 @@ def known_characters(tokens: Iterable[str]) -> npt.NDArray[np.bool_]:
 def all_known(words: pa.StringArray, known: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """The words whose characters are all known."""
     data, offsets = text_bytes(words)
-    leads = np.flatnonzero((data & 0xC0) != 0x80)
-    strange = leads[~known[code_points(data, leads)]]
-    usable = np.ones(len(words), bool)
-    usable[np.searchsorted(offsets, strange, "right") - 1] = False
-    return usable
+    data = data[: offsets[-1]]
+    # Bytes of ASCII by a table; longer characters, which are fewer, by their code points.
+    ascii_strange = np.append(~known[:128], np.zeros(128, bool))
+    leads = np.flatnonzero(data >= 0xC0)
+    strange = [np.flatnonzero(ascii_strange[data]), leads[~known[code_points(data, leads)]]]
+    usable = np.ones(len(words) + 1, bool)  # the first for what stands before the column
+    for places in strange:
+        usable[np.searchsorted(offsets, places, "right")] = False
+    return usable[1:]
 
 
 def gather(total: int, letters: Letters, found: Iterable[tuple[npt.NDArray[Any], npt.NDArray[Any]]]) -> Answers:
