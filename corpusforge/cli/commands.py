@@ -174,6 +174,7 @@ def build_instances_command(documents: str, vocab_folder: str, output: str, **fl
     setting("pretrain.steps", "--steps"),
     setting("pretrain.batch_tokens", "--batch-tokens"),
     setting("pretrain.micro_batch_tokens", "--micro-batch-tokens"),
+    setting("pretrain.packing", flag=("--packing", "--no-packing")),
     setting("pretrain.optimizer", "--optimizer"),
     setting("pretrain.learning_rate", "--learning-rate"),
     setting("pretrain.warmup_steps", "--warmup-steps"),
@@ -189,8 +190,12 @@ def build_instances_command(documents: str, vocab_folder: str, output: str, **fl
     setting("pretrain.precision", "--precision"),
     setting("pretrain.device", "--device"),
     setting("pretrain.compile", flag=("--compile", "--no-compile")),
+    setting("pretrain.sharding", "--sharding"),
     setting("pretrain.checkpoint_steps", "--checkpoint-steps"),
     setting("pretrain.evaluate_steps", "--evaluate-steps"),
+    setting("pretrain.init", "--init"),
+    setting("pretrain.init_shape", flag=("--init-shape", "--preset-shape")),
+    setting("pretrain.init_any_vocabulary", flag=("--init-any-vocabulary", "--init-same-vocabulary")),
     setting("pretrain.allow_new_data", flag=("--allow-new-data", "--same-data")),
 )
 @common(beam=False)

@@ -30,6 +30,7 @@ class Pretrain:
     micro_batch_tokens: int = option(
         16_384, "tokens, padded, that pass through the model at once", unit="tokens", check=at_least(64)
     )
+    packing: bool = option(True, "lay instances end to end without padding, attention inside each")
     optimizer: str = option(
         "auto",
         "auto: the preset's own; adamw; bert-adam: as google-research/bert, without bias correction; lamb",
@@ -71,6 +72,9 @@ class Pretrain:
     )
     device: str = option("auto", "auto, cpu, cuda", check=OneOf("auto", "cpu", "cuda"))
     compile: bool = option(False, "torch.compile the model")
+    sharding: str = option(
+        "none", "of weights and moments over ranks; none: each rank has all; fsdp", check=OneOf("none", "fsdp")
+    )
     threads: int = option(
         0,
         "threads of torch on a CPU, 0: all cores; results are the same to the bit for the same number",
@@ -81,6 +85,11 @@ class Pretrain:
     evaluate_steps: int = option(500, "steps between held-out losses", unit="steps", check=at_least(1))
     log_steps: int = option(10, "steps between log lines", unit="steps", check=at_least(1))
     tensorboard: bool = option(True, "write TensorBoard events where it is installed")
+    init: str = option(
+        "", "a BERT, RoBERTa or ALBERT in Hugging Face's format whose weights to begin from", is_path=True
+    )
+    init_shape: bool = option(False, "take the shape from init and from the preset the training alone")
+    init_any_vocabulary: bool = option(False, "let the tokenizer of init be another than the vocabulary of the data")
     allow_new_data: bool = option(False, "resume a checkpoint on data it was not trained on")
 
 

@@ -16,7 +16,7 @@ from corpusforge.stages.stage import Execution, Outcome
 
 TRAINED_HOW = (
     *("checkpoint_steps", "keep_checkpoints", "evaluate_steps", "log_steps", "tensorboard"),
-    *("device", "threads", "allow_new_data"),
+    *("device", "threads", "allow_new_data", "init"),  # init: its weights are a digest of their own
 )
 TESTED_HOW = ("batch_tokens", "blimp_data")
 """Settings that say how to train or test, and not what comes out: no part of the digest."""
@@ -59,7 +59,10 @@ def pretrain(made: Recipe, data: str, output: str, execution: Execution, *, resu
     section = _digested(made.pretrain, made.seed, TRAINED_HOW)
     held = _held_data(output) if made.pretrain.allow_new_data else None
     above = {"instances": held or fingerprint}  # held: the folder stays what it was; the checkpoint knows what it saw
-    with claim(output, "pretrain", section, above, overwrite=execution.overwrite, reads=[data]) as digest:
+    reads = [data]
+    if made.pretrain.init:
+        above["init"], reads = _initial_digest(settings, data), [data, made.pretrain.init]
+    with claim(output, "pretrain", section, above, overwrite=execution.overwrite, reads=reads) as digest:
         done = finished(output, digest)
         if done and not made.pretrain.allow_new_data:
             return Outcome(output, done, skipped=True)
@@ -88,6 +91,13 @@ def _saved(output: str, result: Manifest, content: dict[str, str], measured: Map
     result = dataclasses.replace(result, content=content)
     result.save(output)
     return Outcome(output, result, False, measured["seconds"], int(measured["peak_rss"]))
+
+
+def _initial_digest(settings: Any, data: str) -> str:
+    """The digest of the weights to begin from, which are checked here: before the output folder is claimed."""
+    from corpusforge.trainer.prepare import initial_of
+
+    return str(initial_of(settings, shards.join(data, "vocab")).digest)
 
 
 def check_preset(made: Recipe) -> None:

@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ class State:
     recipe: dict[str, Any]
     versions: dict[str, str]
     unlogged: list[list[float]]  # what `log.Meter` had gathered since its last line
+    initial: dict[str, str] = field(default_factory=dict)  # where the first weights were from; empty: drawn
 
 
 def folder_of(output: Path, step: int) -> Path:

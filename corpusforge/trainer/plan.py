@@ -8,6 +8,7 @@ only). A head for the bounds of spans counts like another of these. Memory is an
 
 from __future__ import annotations
 
+import dataclasses
 import platform
 import resource
 import time
@@ -30,6 +31,10 @@ PEAK_FLOPS = {
     "T4": 65e12,
 }
 """Dense bf16 (fp16 for V100 and T4) FLOPs a second of a device, by a part of its name: NVIDIA's data sheets."""
+
+
+TIMED_TOKENS = 2048
+"""Of the micro-batch that is timed on a CPU."""
 
 
 def flops_per_token(shape: Architecture, effective_length: float, mask_rate: float) -> float:
@@ -90,7 +95,7 @@ def plan(data_folder: str, settings: Settings, *, vocab_folder: str) -> dict[str
     Raises what `prepare.prepare` raises.
     """
     job = prepare(data_folder, settings, vocab_folder=vocab_folder)
-    spent = [tokens_of(stream) * _flops_per_token(stream, job) for stream in job.streams]
+    spent = [tokens_of(stream) * step_flops_per_token(stream, job) for stream in job.streams]
     tokens, speed = sum(map(tokens_of, job.streams)), flops_per_second(job)
     found: dict[str, int | float | str] = {
         "preset": settings.preset,
@@ -104,6 +109,7 @@ def plan(data_folder: str, settings: Settings, *, vocab_folder: str) -> dict[str
         "memory_bytes": memory_bytes(job.shape, settings, half=job.dtype is not None),
         "device": str(job.device),
         "precision": "bf16" if job.dtype else "fp32",
+        "attention": job.attention,
         "tokens_per_second": speed * tokens / sum(spent),
         "seconds": sum(spent) / speed,
     }
@@ -115,12 +121,13 @@ def tokens_of(stream: Stream) -> int:
     return stream.part.tokens
 
 
-def _flops_per_token(stream: Stream, job: Job) -> float:
+def step_flops_per_token(stream: Stream, job: Job) -> float:
+    """FLOPs of a token in a part of training."""
     return flops_per_token(job.shape, stream.effective_length, job.settings.masking.rate)
 
 
 def _sentence(stream: Stream, job: Job) -> str:
-    part, each = stream.part, _flops_per_token(stream, job) / 1e6
+    part, each = stream.part, step_flops_per_token(stream, job) / 1e6
     return (
         f"{part.stop - part.start:,} steps of {part.batch_tokens:,} tokens at length {part.length}: "
         f"{stream.epochs():,.2f} epochs, {each:,.1f} MFLOP a token"
@@ -133,9 +140,10 @@ def flops_per_second(job: Job) -> float:
     The second of two passes counts where the first took under two seconds (it pays for warming up).
     """
     model = Encoder(job.shape).to(job.device).train()
-    batch = min(job.batches(job.course.steps - 1), key=lambda batch: batch.tokens)
-    if job.device.type == "cuda":  # a GPU is idle under a small one
-        batch = max(job.batches(job.course.steps - 1), key=lambda batch: batch.tokens)
+    if job.device.type != "cuda":  # a GPU is idle under a small one
+        small = dataclasses.replace(job.settings, micro_batch_tokens=TIMED_TOKENS)
+        job = dataclasses.replace(job, settings=small)
+    batch = max(job.batches(job.course.steps - 1), key=lambda batch: batch.tokens)
     seconds = 0.0
     for _ in range(2):
         began = time.perf_counter()
@@ -145,4 +153,4 @@ def flops_per_second(job: Job) -> float:
         seconds = time.perf_counter() - began
         if seconds > 2:
             break
-    return batch.tokens * _flops_per_token(job.streams[-1], job) / seconds
+    return batch.tokens * step_flops_per_token(job.streams[-1], job) / seconds

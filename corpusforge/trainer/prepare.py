@@ -7,6 +7,7 @@ device. Nothing is written here, so ``--dry-run`` stops behind it.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,10 +22,13 @@ from corpusforge.loader.layout import padded_length
 from corpusforge.loader.order import Stream, moved, streams
 from corpusforge.loader.rows import read_step
 from corpusforge.shards import Manifest
+from corpusforge.trainer.attention import kernel_of
 from corpusforge.trainer.batches import Batch, make_batches
 from corpusforge.trainer.course import Course, Mark, chart
+from corpusforge.trainer.initial import Initial, find_initial
 from corpusforge.trainer.model import SPAN_POSITIONS, Architecture
-from corpusforge.trainer.presets import Preset
+from corpusforge.trainer.packed import packed_batches
+from corpusforge.trainer.presets import Preset, find_preset
 from corpusforge.trainer.settings import Settings
 
 POSITIONS = 512
@@ -45,6 +49,7 @@ class Job:
     shape: Architecture
     device: torch.device
     dtype: torch.dtype | None
+    initial: Initial | None  # whose weights the run begins with
 
     def batches(self, step: int) -> list[Batch]:
         """The micro-batches of step ``step``, counted from 0: a function of that number."""
@@ -52,8 +57,18 @@ class Job:
         rows = read_step(self.corpus, stream, step, self._masker_of(step))
         shape, budget = self.shape, self.settings.micro_batch_tokens
         has_segments, spans = shape.segments > 1, shape.span_positions
-        made = make_batches(rows, budget, self.specials.pad, segments=has_segments, pairs=shape.pairs, spans=spans)
+        make = make_batches
+        if self.settings.packing:
+            make = functools.partial(packed_batches, fixed=self.settings.compile)
+        made = make(rows, budget, self.specials.pad, segments=has_segments, pairs=shape.pairs, spans=spans)
         return [batch.pinned() for batch in made] if self.device.type == "cuda" else made
+
+    @property
+    def attention(self) -> str:
+        """Which kernel attention runs on."""
+        if not self.settings.packing:
+            return "padded rows"
+        return f"packed, {kernel_of(self.device, self.dtype, self.shape.dropout)} kernel"
 
     def _masker_of(self, step: int) -> Masker:
         """What draws the masks of a step: another one each step where the rate changes."""
@@ -84,6 +99,8 @@ def prepare(data_folder: str, settings: Settings, *, vocab_folder: str) -> Job:
     course = chart(settings, corpus.longest)
     _check_masks(corpus, course.preset, settings, data_folder)
     device = choose_device(settings.device)
+    shape, longest = _shape(course, corpus, held, specials), _longest(corpus, held)
+    initial = initial_of(settings, vocab_folder) if settings.init else None
     return Job(
         settings=settings,
         course=course,
@@ -92,7 +109,8 @@ def prepare(data_folder: str, settings: Settings, *, vocab_folder: str) -> Job:
         specials=specials,
         masker=Masker(specials, settings.masking, settings.seed),
         streams=streams(corpus, course.parts, settings.seed),
-        shape=_shape(course, corpus, held, specials),
+        shape=initial.shape_of(shape, longest) if initial else shape,
+        initial=initial,
         device=device,
         dtype=choose_dtype(settings.precision, device),
     )
@@ -114,10 +132,10 @@ def _check_masks(corpus: Corpus, preset: Preset, settings: Settings, data_folder
 
 
 def _shape(course: Course, corpus: Corpus, held: Corpus | None, specials: Specials) -> Architecture:
-    preset, longest = course.preset, max(corpus.longest, held.longest if held else 0)
+    preset = course.preset
     is_roberta = preset.family == "roberta"
     # RoBERTa's table has a row for padding and those before it, which no token uses.
-    positions = padded_length(max(POSITIONS, longest)) + (specials.pad + 1 if is_roberta else 0)
+    positions = max(POSITIONS, _longest(corpus, held)) + (specials.pad + 1 if is_roberta else 0)
     return Architecture(
         family=preset.family,
         layers=preset.layers,
@@ -136,6 +154,17 @@ def _shape(course: Course, corpus: Corpus, held: Corpus | None, specials: Specia
         is_shared=preset.is_shared,
         span_positions=SPAN_POSITIONS if preset.is_by_bounds else 0,
     )
+
+
+def _longest(corpus: Corpus, held: Corpus | None) -> int:
+    """Positions of the longest row, padded."""
+    return padded_length(max(corpus.longest, held.longest if held else 0))
+
+
+def initial_of(settings: Settings, vocab_folder: str) -> Initial:
+    """The checkpoint that a run begins from. Raises what `initial.find_initial` raises."""
+    preset, any_shape, any_vocabulary = find_preset(settings.preset), settings.init_shape, settings.init_any_vocabulary
+    return find_initial(settings.init, preset, vocab_folder, any_shape=any_shape, any_vocabulary=any_vocabulary)
 
 
 def choose_device(name: str) -> torch.device:

@@ -25,6 +25,7 @@ class Settings:
     steps: int = 0
     batch_tokens: int = 0
     micro_batch_tokens: int = 16_384
+    packing: bool = True
     optimizer: str = "auto"
     learning_rate: float = 0.0
     warmup_steps: int = -1
@@ -41,12 +42,16 @@ class Settings:
     precision: str = "auto"
     device: str = "auto"
     compile: bool = False
+    sharding: str = "none"
     checkpoint_steps: int = 1000
     keep_checkpoints: int = 3
     evaluate_steps: int = 500
     log_steps: int = 10
     tensorboard: bool = True
     allow_new_data: bool = False
+    init: str = ""  # folder of a checkpoint to begin from
+    init_shape: bool = False
+    init_any_vocabulary: bool = False
     threads: int = 0  # of torch on the CPU; 0: torch's own choice (all cores)
     heldout_tokens: int = 131_072  # of the held-out shards read for each held-out loss while training
     masking: MaskSettings = field(default_factory=MaskSettings)  # of dynamic masks: what the instances were built with
@@ -66,7 +71,7 @@ def differences(then: dict[str, object], now: Settings) -> list[str]:
     """Names of settings that change the numbers of a run and differ from those a checkpoint was written with."""
     harmless = {
         *("checkpoint_steps", "keep_checkpoints", "evaluate_steps", "heldout_tokens", "log_steps", "tensorboard"),
-        *("allow_new_data", "threads", "device"),
+        *("allow_new_data", "threads", "device", "sharding"),
     }
     mine = dataclasses.asdict(now)
     return sorted(k for k, v in mine.items() if k not in harmless and k in then and then[k] != v)
