@@ -16,6 +16,8 @@ import time
 import torch
 
 from corpusforge.loader.order import Stream
+from corpusforge.shards import Manifest
+from corpusforge.trainer.deviations import deviations
 from corpusforge.trainer.model import SPAN_POSITION_WIDTH, Architecture, Encoder
 from corpusforge.trainer.prepare import Job, prepare
 from corpusforge.trainer.settings import Settings
@@ -113,7 +115,9 @@ def plan(data_folder: str, settings: Settings, *, vocab_folder: str) -> dict[str
         "tokens_per_second": speed * tokens / sum(spent),
         "seconds": sum(spent) / speed,
     }
-    return found | {f"part_{number + 1}": _sentence(stream, job) for number, stream in enumerate(job.streams)}
+    instances = Manifest.load(data_folder).recipe.get("instances", {})
+    found |= {f"part_{number}": _sentence(stream, job) for number, stream in enumerate(job.streams, 1)}
+    return found | {f"differs_{number}": line for number, line in enumerate(deviations(job, instances), 1)}
 
 
 def tokens_of(stream: Stream) -> int:

@@ -1,0 +1,101 @@
+"""Where a run differs from the paper its preset is named after.
+
+Comes in: a job, and the settings its instances were built with. Goes out: one short line for each difference, the
+paper's value in it. Decision: a preset promises a recipe, so what is not followed is said, every time: what the user
+changed, what the data are, and what is done otherwise here whatever the user does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from corpusforge.trainer.course import Course
+from corpusforge.trainer.prepare import Job
+from corpusforge.trainer.presets import Preset
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a paper's model read, and what updated it."""
+
+    corpus: str
+    format: str
+    masking: str
+    vocabulary: int
+    length: int = 512
+    optimizer: str = "adamw"
+
+
+_BERT = Reading("BooksCorpus and Wikipedia", "segment-pair", "duplicated", 30_522, optimizer="bert-adam")
+READINGS = {
+    "Devlin et al. 2019": _BERT,
+    "Turc et al. 2019": _BERT,
+    "Liu et al. 2019": Reading(
+        "BooksCorpus, Wikipedia, CC-News, OpenWebText and Stories", "full-sentences", "dynamic", 50_265
+    ),
+    "Lan et al. 2020": Reading("BooksCorpus and Wikipedia", "sop", "duplicated", 30_000, optimizer="lamb"),
+    "Joshi et al. 2020": Reading("BooksCorpus and Wikipedia", "doc-sentences", "dynamic", 28_996),
+}
+"""BERT: appendix A.2 and google-research/bert create_pretraining_data.py (masks of 10 copies are stored); its uncased
+vocabulary. RoBERTa: sections 3.2, 4.1, 4.2 ("we use FULL-SENTENCES in the remainder") and 4.4. ALBERT: section 4.1, and
+google-research/albert create_pretraining_data.py (masks are stored). SpanBERT: section 4.2 (BERT's cased vocabulary,
+other masks each epoch, text of one document)."""
+
+
+def deviations(job: Job, instances: Mapping[str, Any]) -> list[str]:
+    """One line for each difference; ``instances``: the section that the data were built with, as plain values."""
+    preset = job.course.preset
+    lines = [f"no such model was published; the training is that of {preset.paper}"] if preset.is_own else []
+    return [*lines, *preset.notes, *_of_data(job, preset, instances), *_of_course(job, job.course, preset)]
+
+
+def _of_data(job: Job, preset: Preset, instances: Mapping[str, Any]) -> Iterator[str]:
+    paper = READINGS[preset.paper]
+    yield f"reads this corpus (paper: {paper.corpus})"
+    if job.specials.size != paper.vocabulary:
+        yield f"vocabulary of {job.specials.size:,} (paper: {paper.vocabulary:,})"
+    for key, theirs in (("format", paper.format), ("masking", paper.masking), ("length", paper.length)):
+        ours = instances.get(key, theirs)
+        if ours != theirs:
+            yield f"{key} {ours} (paper: {theirs})"
+    if job.settings.masking.unit != preset.mask_unit:
+        yield f"mask unit {job.settings.masking.unit} (paper: {preset.mask_unit})"
+    first, last = job.course.mask_rates
+    if first != last or first != 0.15:
+        yield f"masks {first:.0%}{f' to {last:.0%}' if first != last else ''} of the tokens (paper: 15%)"
+
+
+def _of_course(job: Job, course: Course, preset: Preset) -> Iterator[str]:
+    if job.initial:
+        yield f"begins from {job.initial.folder.name} (paper: from weights drawn anew)"
+    yield "a step is a number of tokens, whatever the lengths of its sequences (paper: of sequences)"
+    warmup = round(preset.warmup_share * preset.steps)
+    told: list[tuple[str, Any, Any]] = [
+        ("steps", course.steps, preset.steps),
+        ("warm-up steps", course.warmup_steps, warmup),
+        ("optimiser", course.optimizer, READINGS[preset.paper].optimizer),
+        ("learning rate", course.learning_rate, preset.learning_rate),
+        ("decay", course.decay, "linear"),
+        ("dropout", course.dropout, preset.dropout),
+    ]
+    for name, ours, theirs in told:
+        if ours != theirs:
+            yield f"{name} {_shown(ours)} (paper: {_shown(theirs)})"
+    if job.settings.budget:
+        yield f"as many steps as fit into {job.settings.budget} (paper: {preset.steps:,})"
+    for part in course.parts:
+        if part.batch_tokens != preset.batch_sequences * part.length:
+            paper = f"{preset.batch_sequences:,} sequences"
+            yield f"{part.batch_tokens:,} tokens a step at length {part.length} (paper: {paper})"
+    short = course.parts[0].stop / course.steps if len(course.parts) > 1 else 0.0
+    if round(short, 3) != preset.short_share:
+        ours = f"{short:.0%} of the steps at length {course.parts[0].length}" if short else "one length throughout"
+        yield f"{ours} (paper: {preset.short_share:.0%} of the steps at 128)"
+    elif short:
+        yield "the short part reads pieces of the same instances (paper: instances built for it)"
+
+
+def _shown(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)

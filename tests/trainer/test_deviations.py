@@ -1,0 +1,78 @@
+"""A preset says where a run is not what was published, and says nothing of what is."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import pytest
+from made_up_instances import Data
+
+from corpusforge.instances.masking import MaskSettings
+from corpusforge.trainer.deviations import READINGS, deviations
+from corpusforge.trainer.plan import plan
+from corpusforge.trainer.prepare import prepare
+from corpusforge.trainer.presets import PRESETS
+from corpusforge.trainer.settings import Settings
+
+pytest_plugins = ["made_up_data"]
+
+MakeData = Callable[..., Data]
+
+ALWAYS = (
+    "reads this corpus",
+    "vocabulary of 192",
+    "a step is a number of tokens",
+    "optimiser adamw (paper: bert-adam)",
+    "the short part reads pieces",
+)
+"""Of a run as published on the made-up data: what no setting mends."""
+
+
+def lines_of(data: Data, settings: Settings, **instances: object) -> list[str]:
+    job = prepare(data.instances, settings, vocab_folder=data.vocabulary)
+    return deviations(job, instances)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_as_published_differs_in_what_it_must(make_data: MakeData, preset: str) -> None:
+    published = PRESETS[preset]
+    paper = READINGS[published.paper]
+    data = make_data(words=published.mask_unit != "token")
+    settings = Settings(preset=preset, masking=MaskSettings(unit=published.mask_unit), short_length=24)
+    found = lines_of(data, settings, format=paper.format, masking=paper.masking, length=512)
+    own = found[: len(published.notes) + published.is_own]
+    assert own[published.is_own :] == list(published.notes)
+    assert published.is_own == ("no such model was published" in own[0] if own else False)
+    assert all(line.startswith(ALWAYS) for line in found[len(own) :]), found
+
+
+def test_what_is_changed_is_told_with_the_value_of_the_paper(make_data: MakeData, small_run: Settings) -> None:
+    changes = {"optimizer": "lamb", "decay": "cosine", "dropout": 0.0, "mask_rate_start": 0.3, "mask_rate_end": 0.15}
+    run = dataclasses.replace(small_run, preset="bert-base", short_share=0.0, **changes)
+    found = lines_of(make_data(), run, format="doc-sentences", masking="dynamic", length=48, name="ignored")
+    for line in (
+        "format doc-sentences (paper: segment-pair)",
+        "masking dynamic (paper: duplicated)",
+        "length 48 (paper: 512)",
+        "masks 30% to 15% of the tokens (paper: 15%)",
+        "steps 10 (paper: 1,000,000)",
+        "warm-up steps 2 (paper: 10,000)",
+        "optimiser lamb (paper: bert-adam)",
+        "learning rate 0.001 (paper: 0.0001)",
+        "decay cosine (paper: linear)",
+        "dropout 0 (paper: 0.1)",
+        "320 tokens a step at length 47 (paper: 256 sequences)",
+        "one length throughout (paper: 90% of the steps at 128)",
+    ):
+        assert line in found
+    albert = dataclasses.replace(small_run, preset="albert-base")
+    assert "mask unit token (paper: ngram)" in lines_of(make_data(name="other"), albert)
+
+
+def test_the_plan_tells_them(make_data: MakeData, small_run: Settings) -> None:
+    data = make_data()
+    told = plan(data.instances, small_run, vocab_folder=data.vocabulary)
+    assert [told["part_1"], told["part_2"]]
+    lines = [str(value) for key, value in told.items() if key.startswith("differs_")]
+    assert lines == lines_of(data, small_run)
