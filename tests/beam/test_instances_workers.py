@@ -14,6 +14,7 @@ from corpusforge.progress import Silent
 from corpusforge.sections import Instances
 from corpusforge.tokens.counts import count_words
 from corpusforge.tokens.learn_wordpiece import learn_wordpiece
+from corpusforge.work.instances import DonorSettings, EncodeWork, token_units
 
 ROWS = documents(90)
 CUTS = [15, 1, 20, 10, 14]
@@ -39,3 +40,23 @@ def test_workers_change_nothing(section: Instances, tmp_path: Path) -> None:
         seen.append([content(out, table) for table in ("train", "heldout")])
     assert seen[0] == seen[1] == seen[2]
     assert min(rows for _, rows in seen[0]) > 0
+
+
+class Elsewhere(Engine):
+    """A runner that is not this machine's, played by the local one."""
+
+    is_local = False  # type: ignore[assignment]
+
+
+def test_donors_by_the_graph_and_without(tmp_path: Path) -> None:
+    learned = learn_wordpiece(count_words(ROWS.column("text")), 512, unused=16)
+    seen = []
+    for engine in (Engine(1), Elsewhere(1)):
+        scratch = str(tmp_path / type(engine).__name__)
+        for unit in write_units(tmp_path, ROWS, CUTS):
+            EncodeWork(scratch, learned)(unit, lambda _: None)
+        settings = DonorSettings(7, 0.2, 1 << 20)
+        folder = instances.gather_donors(engine, token_units(scratch), scratch, learned.size, settings, Silent())
+        seen.append([(Path(folder) / f"{split}.arrow").read_bytes() for split in ("train", "heldout")])
+    assert seen[0] == seen[1]
+    assert min(map(len, seen[0])) > 1000

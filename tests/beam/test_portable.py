@@ -25,6 +25,7 @@ from corpusforge.progress import Silent
 from corpusforge.sections import Dedupe, Instances
 from corpusforge.tokens.counts import count_words, select_counts
 from corpusforge.tokens.learn_wordpiece import learn_wordpiece
+from corpusforge.tokens.words import UNCASED
 
 pytestmark = pytest.mark.slow
 
@@ -101,7 +102,7 @@ def test_the_line_gives_the_digests_of_the_local_run(portable: Engine, tmp_path:
         clean(tmp_path / "copies", out / "newest", engine, newest_memory=1 << 30)
         every = Dedupe(method=("lines", "exact-spans", "near-spans", "documents"), sentences="builtin")
         dedupe.run(engine, every, shards, str(out / "dedupe"), Silent())
-        words = vocab.run(engine, True, shards, str(out / "vocab"), Silent())
+        words = vocab.run(engine, UNCASED, shards, str(out / "vocab"), Silent())
         counts, statistics = select_counts(vocab.read_blocks(words), min_count=1, max_words=10**6)
         learned = learn_wordpiece(counts, 512, unused=16)
         instances.run(engine, section, 7, learned, shards, str(out / "instances"), Silent())
