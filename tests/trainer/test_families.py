@@ -24,9 +24,12 @@ from corpusforge.loader.rows import draw_masks, gather
 from corpusforge.shards import Manifest
 from corpusforge.trainer import checkpoint
 from corpusforge.trainer.batches import make_batches
-from corpusforge.trainer.model import Encoder, initialise
+from corpusforge.trainer.model import Architecture, Encoder, initialise
+from corpusforge.trainer.names import config
 from corpusforge.trainer.optimizers import make_optimizer
+from corpusforge.trainer.plan import parameters
 from corpusforge.trainer.prepare import prepare
+from corpusforge.trainer.presets import PRESETS
 from corpusforge.trainer.settings import Settings
 from corpusforge.trainer.step import gradients, update
 
@@ -141,3 +144,29 @@ def test_spans_are_needed_and_said_to_be(make_data: MakeData, small_run: Setting
     for other, what in ((stored, "stored"), (plain, "word starts")):
         with pytest.raises(errors.StageMismatch, match=what):
             prepare(other.instances, dataclasses.replace(settings, masking=SPANS), vocab_folder=other.vocabulary)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("pairs", [False, True])
+def test_presets_have_the_sizes_of_transformers_models(preset: str, pairs: bool) -> None:
+    """Counted without memory; SpanBERT's head for spans is not theirs."""
+    transformers = pytest.importorskip("transformers")
+    chosen = PRESETS[preset]
+    if pairs and (chosen.family == "roberta" or chosen.is_by_bounds):
+        return
+    positions, segments, vocabulary = (514, 1, 50_265) if chosen.family == "roberta" else (512, 2, 30_000)
+    shape = Architecture(
+        *(chosen.family, chosen.layers, chosen.width, chosen.heads, chosen.inner, vocabulary, positions, segments),
+        *(chosen.epsilon, chosen.dropout, 1 if chosen.family == "roberta" else 0, pairs),
+        embedding=chosen.embedding,
+        activation=chosen.activation,
+        is_shared=chosen.is_shared,
+    )
+    values = config(shape, {"cls": 2, "sep": 3})
+    with torch.device("meta"):
+        theirs = getattr(transformers, values["architectures"][0])(transformers.AutoConfig.for_model(**values))
+    count = parameters(shape)
+    assert count == sum(weight.numel() for weight in theirs.parameters())
+    published = {"albert-base": 12, "albert-large": 18, "albert-xlarge": 60, "albert-xxlarge": 235}  # table 1
+    if pairs and preset in published:
+        assert abs(count / 1e6 - published[preset]) < (1 if preset != "albert-xxlarge" else 13)
