@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 import sentencepiece
 import tokenizers
-from encode_vs_tokenizers import median_seconds, read_texts
+from encode_vs_tokenizers import left_to_library, median_seconds, read_texts
 
 from corpusforge import text
 from corpusforge.tokens.counts import count_words, pack_counts
@@ -115,6 +115,7 @@ def measure(texts: list[str], vocab: Vocab, settings: argparse.Namespace) -> Non
     seconds = dict(zip(works, median_seconds(settings.rounds, *works.values()), strict=True))
     print(f"{settings.model}, {settings.normalization}: {megabytes:.1f} MB, {len(sentences):,} sentences, ", end="")
     print(f"{tokens:,} tokens, ids as those of tokenizers; sentencepiece's in all but {other:,} sentences")
+    print(left_to_library(vocab, column))
     versions = f"tokenizers {tokenizers.__version__}, sentencepiece {sentencepiece.__version__}"
     print(f"python {platform.python_version()}, {versions}, one core, {settings.rounds} rounds\n")
     print("| work | MB/s | times sentencepiece |\n|---|---|---|")

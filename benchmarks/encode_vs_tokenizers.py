@@ -149,6 +149,13 @@ def sentences_of(column: pa.StringArray, keeps_space: bool) -> list[str]:
     return [data[a:b].decode() for a, b in zip(begins.tolist(), spans.stops.tolist(), strict=True)]
 
 
+def left_to_library(vocab: Vocab, column: pa.StringArray) -> str:
+    """How many distinct words are not encoded by columns, as a sentence."""
+    words = count_words(column, vocab.cutting)["word"].combine_chunks()
+    left = int(vocab.family.word_columns(vocab).encode(words).left.sum())
+    return f"{left:,} of {len(words):,} distinct words are encoded by the library"
+
+
 def tiktoken_work(vocab: Vocab, sentences: list[str]) -> dict[str, Callable[[], Any]]:
     """Encoding by tiktoken with the same merges; nothing for other families, or where it is not installed."""
     if not isinstance(vocab.family, ByteBpe):
@@ -189,6 +196,7 @@ def measure(texts: list[str], vocab: Vocab, rounds: int) -> None:
     }
     seconds = dict(zip(works, median_seconds(rounds, *works.values()), strict=True))
     print(f"{megabytes:.1f} MB, {len(sentences):,} sentences, {tokens:,} tokens, ids identical, {rounds} rounds")
+    print(left_to_library(vocab, column))
     print(
         f"python {platform.python_version()}, tokenizers {tokenizers.__version__}, pyarrow {pa.__version__}, one core\n"
     )

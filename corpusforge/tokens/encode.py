@@ -40,7 +40,7 @@ BATCH_BYTES = 4 << 20
 """Text encoded at once; a longer document is encoded alone."""
 
 
-FEW_WORDS = 400
+FEW_WORDS = 800
 """So few new words are left to the library: by columns they would take longer."""
 
 

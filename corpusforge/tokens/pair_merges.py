@@ -35,7 +35,7 @@ class PairMerges:
         self._ranks = np.array([*rank.values(), -1], np.int64)  # by number of the pair; the last: no pair
         self._pairs = KeyTable()
         self._pairs.add(*table[self._ranks[:-1], :2].T.astype(np.uint64))
-        self._made, self._symbols = table[:, 2].astype(np.int32), symbols
+        self._made, self._symbols, self._known = table[:, 2].astype(np.int32), symbols, symbols >= 0
 
     def encode(self, words: pa.StringArray) -> Answers:
         letters = self._letters(words)
@@ -49,7 +49,7 @@ class PairMerges:
         if len(self._symbols) == 256:
             return letters_of(self._symbols[data], offsets)
         leads = np.flatnonzero((data & 0xC0) != 0x80)
-        usable = all_known(words, self._symbols >= 0)
+        usable = all_known(words, self._known)
         return letters_of(self._symbols[code_points(data, leads)], np.searchsorted(leads, offsets), usable)
 
 
