@@ -20,8 +20,8 @@ import numpy.typing as npt
 
 I64 = npt.NDArray[np.int64]
 
-_BLOCK = 64
-"""Pairs that share a maximum: of 16 to 1,024, the fastest at 30,000 merges of 65,000 words."""
+_BLOCK = 1024
+"""Pairs that share a maximum: from 256 to 16,384 learning takes the same time, with 64 a third more (29,544 merges)."""
 
 _SHIFT = 32
 _MASK = (1 << _SHIFT) - 1
