@@ -2,24 +2,30 @@
 
 Comes in: an encoder, held-out instances with frozen masks, training instances. Goes out: loss, accuracy and
 perplexity, and the unigram loss on the very same labels, from add-one smoothed counts of the training tokens. A model
-that stays at the unigram line (often near 7) has learned frequencies and no language.
+that stays at the unigram line (often near 7) has learned frequencies and no language. Both also by length.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator
+import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from corpusforge import errors
 from corpusforge.instances.masking import Masker, MaskSettings, Specials
 from corpusforge.loader.corpus import Corpus, Ints, flat_positions
+from corpusforge.progress import Progress, Silent
 from corpusforge.trainer.batches import Batch
-from corpusforge.trainer.heldout import frozen_batches, measure
+from corpusforge.trainer.heldout import frozen_batches
 from corpusforge.trainer.model import Encoder
+
+Floats = npt.NDArray[np.float64]
+
+EDGES = 2 ** np.arange(4, 17)
+"""Most tokens of an instance of each group: 16, 32, ... 65,536."""
 
 COUNTED_TOKENS = 50_000_000
 """Training tokens counted for the unigram line; of a larger corpus evenly spread instances."""
@@ -34,6 +40,7 @@ def heldout_loss(
     batch_tokens: int,
     device: torch.device,
     dtype: torch.dtype | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Loss in nats over the masked positions of all held-out instances, and the unigram line if ``train`` is given.
 
@@ -46,21 +53,73 @@ def heldout_loss(
         raise errors.StageMismatch("heldout", what, "evaluate on the instances the model was trained for")
     masker = Masker(specials, MaskSettings(), 0)  # for held-out instances without masks stored with them
     segments, padding_id = model.shape.segments > 1, model.shape.padding_id
-    label_counts = np.zeros(specials.size, np.int64)
-
-    def counted() -> Iterator[Batch]:
-        for batch in frozen_batches(heldout, masker, heldout.longest, batch_tokens, padding_id, segments=segments):
-            np.add.at(label_counts, batch.labels.numpy(), 1)
-            yield batch
-
-    found = measure(model, counted(), device, dtype)
-    if found is None:
+    sums, shown = Sums(specials.size), progress or Silent()
+    shown.start("held-out loss", int(heldout.lengths[heldout.copies == 0].sum()), "tokens")
+    for batch in frozen_batches(heldout, masker, heldout.longest, batch_tokens, padding_id, segments=segments):
+        sums.add(model, batch.to(device), dtype)
+        shown.advance(batch.tokens)
+    shown.finish()
+    if not sums.tokens[:, MASKED].any():
         raise errors.TrainingStopped("heldout", "no masked position is held out", "raise instances.heldout")
-    result: dict[str, Any] = dataclasses.asdict(found)
-    if train is not None:
-        line = unigram_loss(token_counts(train, specials.size), label_counts, specials)
-        result |= {"unigram_loss": line, "below_unigram": line - found.loss}
-    return result
+    counts = None if train is None else token_counts(train, specials.size)
+    return sums.figures(counts, specials)
+
+
+INSTANCES, MASKED, LOSS, HITS = range(4)
+
+
+class Sums:
+    """Losses added up by length: instances of up to 16 tokens, 32, 64, ... . Masked tokens are counted by label."""
+
+    def __init__(self, size: int) -> None:
+        self.tokens = np.zeros((len(EDGES), 4), np.float64)
+        self.pairs = np.zeros(3, np.float64)  # loss, hits, pairs
+        self.labels = np.zeros((len(EDGES), size), np.int64)
+
+    @torch.no_grad()
+    def add(self, model: Encoder, batch: Batch, dtype: torch.dtype | None) -> None:
+        """A batch of one instance a row, on the model's device."""
+        with torch.autocast(batch.input_ids.device.type, dtype=dtype, enabled=dtype is not None):
+            said = model(batch.input_ids, batch.segment_ids, batch.real, batch.masked)
+        B, T = batch.input_ids.shape
+        lengths = np.full(B, T) if batch.is_real is None else batch.is_real.sum(1).cpu().numpy()
+        group = np.searchsorted(EDGES, lengths)
+        of_token = group[batch.masked.cpu().numpy() // T]
+        losses, hits = (part.cpu().numpy() for part in _losses(said.masked, batch.labels))
+        self.tokens[:, INSTANCES] += np.bincount(group, minlength=len(EDGES))
+        for column, values in ((MASKED, None), (LOSS, losses), (HITS, hits)):
+            self.tokens[:, column] += np.bincount(of_token, values, len(EDGES))
+        np.add.at(self.labels, (of_token, batch.labels.cpu().numpy()), 1)
+        if said.pairs is not None and batch.pair_labels is not None:
+            losses, hits = (part.cpu().numpy() for part in _losses(said.pairs, batch.pair_labels))
+            self.pairs += [losses.sum(), hits.sum(), len(losses)]
+
+    def figures(self, counts: Ints | None, specials: Specials) -> dict[str, Any]:
+        """All together, and by length. ``counts``: of training tokens, for the unigram line."""
+        pair_loss, pair_hits, pairs = self.pairs.tolist()
+        whole = _means(self.tokens.sum(0), self.labels.sum(0), counts, specials)
+        whole |= {"pair_loss": pair_loss / pairs, "pair_accuracy": pair_hits / pairs} if pairs else {}
+        groups = np.flatnonzero(self.tokens[:, MASKED])
+        by_length = [
+            {"longest": int(EDGES[n]), **_means(self.tokens[n], self.labels[n], counts, specials)} for n in groups
+        ]
+        return whole | {"by_length": by_length}
+
+
+def _losses(logits: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Loss of each label in float64, and whether it had the highest score."""
+    losses = torch.nn.functional.cross_entropy(logits.float(), labels, reduction="none")
+    return losses.double(), (logits.argmax(-1) == labels).double()
+
+
+def _means(sums: Floats, labels: Ints, counts: Ints | None, specials: Specials) -> dict[str, Any]:
+    instances, masked, loss, hits = sums.tolist()
+    found: dict[str, Any] = {"loss": loss / masked}
+    if counts is not None:
+        line = unigram_loss(counts, labels, specials)
+        found |= {"unigram_loss": line, "below_unigram": line - loss / masked}
+    found |= {"accuracy": hits / masked, "perplexity": math.exp(min(loss / masked, 700.0))}
+    return found | {"masked": int(masked), "instances": int(instances)}
 
 
 def token_counts(corpus: Corpus, size: int, limit: int = COUNTED_TOKENS) -> Ints:

@@ -1,13 +1,13 @@
-"""Evaluation of a checkpoint: tasks in, one dictionary of figures and a table for people out.
+"""Evaluation of a checkpoint: tasks in, one dictionary of figures out (`docs/evaluation.md` describes it).
 
 A checkpoint is any Hugging Face directory that pretrain wrote: ``model/``, a folder below ``checkpoints/``, or the
-run's own folder, which stands for its ``model/``.
+run's own folder, which stands for its ``model/``; or one of somebody else's that `trainer.export` can load.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,18 @@ import torch
 
 from corpusforge import errors, shards
 from corpusforge.evaluate.blimp import blimp, read_pairs
+from corpusforge.evaluate.finetune import Wanted
+from corpusforge.evaluate.glue import glue
+from corpusforge.evaluate.glue_tasks import find_tasks
 from corpusforge.evaluate.mlm import heldout_loss
+from corpusforge.evaluate.squad import squad
 from corpusforge.loader.corpus import Corpus, open_table
 from corpusforge.loader.folder import load_specials
 from corpusforge.progress import Progress
 from corpusforge.trainer.export import load_model
 from corpusforge.trainer.prepare import choose_device, choose_dtype
 
-TASKS = ("mlm", "blimp")
+TASKS = ("mlm", "blimp", "glue", "squad")
 
 
 def find_model(path: str) -> Path:
@@ -37,13 +41,26 @@ def find_model(path: str) -> Path:
     raise errors.InputMissing(path, "no model in it", mend)
 
 
+@dataclass(frozen=True)
+class Inputs:
+    """What the tasks read. ``instances``: a folder of build-instances (mlm); ``blimp_pairs``: of each paradigm, 0 for
+    all; ``glue_tasks``: none for all in the folder; ``squad_threshold``: see `squad.squad`."""
+
+    instances: str | None = None
+    blimp: str = ""
+    blimp_pairs: int = 100
+    glue: str = ""
+    glue_tasks: tuple[str, ...] = ()
+    squad: str = ""
+    squad_threshold: float = 0.0
+
+
 def evaluate(
     checkpoint: str,
     tasks: Sequence[str],
+    inputs: Inputs,
     *,
-    data_folder: str | None = None,
-    blimp_data: str = "",
-    blimp_pairs: int = 100,
+    wanted: Wanted | None = None,
     batch_tokens: int = 16_384,
     device: str = "auto",
     precision: str = "fp32",
@@ -52,28 +69,37 @@ def evaluate(
 ) -> dict[str, Any]:
     """Run ``tasks`` and return ``{"checkpoint", "tasks": {task: figures}}``.
 
-    ``data_folder``: of build-instances (mlm); ``blimp_pairs``: of each paradigm, 0 for all; ``precision``: bf16 is
-    faster on a GPU and moves scores in the third digit. Raises `errors.RecipeInvalid` for an unknown task, and what
-    the tasks raise.
+    ``wanted``: of fine-tuning; ``precision``: of mlm and blimp: bf16 is faster on a GPU and moves scores in the third
+    digit (fine-tuning takes it where there is a GPU that has it). Raises `errors.RecipeInvalid` for an unknown task,
+    and what the tasks raise.
     """
     _check_tasks(tasks)
     if threads:
         torch.set_num_threads(threads)
     folder, place = find_model(checkpoint), choose_device(device)
-    dtype = choose_dtype(precision, place)
-    pairs = read_pairs(blimp_data, blimp_pairs) if "blimp" in tasks else []
     model, specials = load_model(folder).to(place), load_specials(str(folder))
     _check_fit(str(folder), specials.size, model.shape.vocabulary)
-    found: dict[str, Any] = {}
-    if "mlm" in tasks:
-        heldout, train = _instances(data_folder)
-        found["mlm"] = heldout_loss(
-            model, heldout, train, specials, batch_tokens=batch_tokens, device=place, dtype=dtype
-        )
-    if "blimp" in tasks:
-        run = partial(blimp, batch_tokens=batch_tokens, device=place, dtype=dtype)
-        found["blimp"] = run(model, folder, specials.mask, pairs, progress=progress)
-    return {"checkpoint": str(folder), "tasks": found}
+    common: dict[str, Any] = {"batch_tokens": batch_tokens, "device": place, "progress": progress}
+    exact, quick = choose_dtype(precision, place), choose_dtype("auto", place)
+    tuning = wanted or Wanted()
+
+    def mlm() -> dict[str, Any]:
+        return heldout_loss(model, *_instances(inputs.instances), specials, dtype=exact, **common)
+
+    def minimal_pairs() -> dict[str, Any]:
+        pairs = read_pairs(inputs.blimp, inputs.blimp_pairs)
+        return blimp(model, folder, specials.mask, pairs, dtype=exact, **common)
+
+    def labelled() -> dict[str, Any]:
+        folders = find_tasks(inputs.glue, inputs.glue_tasks)
+        return glue(model, folder, folders, tuning, dtype=quick, **common)
+
+    def questions() -> dict[str, Any]:
+        threshold = inputs.squad_threshold
+        return squad(model, folder, inputs.squad, specials, tuning, threshold=threshold, dtype=quick, **common)
+
+    run = {"mlm": mlm, "blimp": minimal_pairs, "glue": labelled, "squad": questions}
+    return {"checkpoint": str(folder), "tasks": {task: run[task]() for task in TASKS if task in tasks}}
 
 
 def _check_tasks(tasks: Sequence[str]) -> None:
@@ -100,21 +126,3 @@ def _instances(data_folder: str | None) -> tuple[Corpus, Corpus | None]:
     heldout = open_table(data_folder, manifest, "heldout")
     train = open_table(data_folder, manifest, "train") if manifest.rows.get("train") else None
     return heldout, train
-
-
-def table(result: dict[str, Any]) -> str:
-    """The figures as lines of text.
-
-    >>> print(table({"checkpoint": "run/model", "tasks": {"mlm": {"loss": 2.5, "masked": 10, "pair_loss": None}}}))
-    run/model
-      mlm   loss                        2.5000
-      mlm   masked                          10
-    """
-    lines = [result["checkpoint"]]
-    for task, figures in result["tasks"].items():
-        flat = {k: v for k, v in figures.items() if not isinstance(v, dict) and v is not None}
-        flat |= {f"  {term}": value for term, value in figures.get("phenomena", {}).items()}
-        for name, value in flat.items():
-            shown = f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
-            lines.append(f"  {task:<5} {name:<22} {shown:>11}")
-    return "\n".join(lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from corpusforge.report import elements, examples, figures
+from corpusforge.report import elements, evaluation, examples, figures
 from corpusforge.report.funnel import funnel, share, step_order, steps_of
 from corpusforge.report.gather import FOLDERS, Found, search
 from corpusforge.report.plain import number, seconds, shown, size, words
@@ -188,17 +188,15 @@ def evaluation_section(found: Found) -> str:
     """Every number of the evaluation; minimal pairs as bars."""
     results = found.evaluation or found.statistics("evaluate")
     tasks = results.get("tasks", results)
-    parts = []
+    parts = [
+        f"<h3>{elements.text(table.title)}</h3>{elements.table(table.columns, table.rows)}"
+        for table in evaluation.tables(tasks)
+    ]
     for task, values in tasks.items():
-        if isinstance(values, dict):
-            flat = [(words(k), shown(v)) for k, v in values.items() if isinstance(v, int | float)]
-            parts.append(f"<h3>{elements.text(TASKS.get(task, task))}</h3>{elements.grid(flat)}")
+        if isinstance(values, dict) and task == "blimp":
             for name, one in (("phenomena", "phenomenon"), ("paradigms", "paradigm")):
                 parts.append(_scores(one, values.get(name, {})))
     return elements.section("Evaluation", "evaluation", *parts)
-
-
-TASKS = {"mlm": "Held-out MLM", "blimp": "Minimal pairs (BLiMP)"}
 
 
 def _scores(name: str, values: Mapping[str, Any]) -> str:

@@ -82,9 +82,20 @@ class Pretrain:
     )
     checkpoint_steps: int = option(1000, "steps between checkpoints", unit="steps", check=at_least(1))
     keep_checkpoints: int = option(3, "newest checkpoints kept", check=at_least(1))
+    keep_best: bool = option(True, "keep also the checkpoint with the lowest held-out loss")
+    on_spike: str = option(
+        "ignore",
+        "a loss that leaps, or is not finite: skip the step, or stop; ignore: stop for what is not finite only",
+        check=OneOf("ignore", "skip", "stop"),
+    )
+    spike_deviations: float = option(
+        6.0, "a leap: above the running mean by so many running deviations", check=at_least(1)
+    )
     evaluate_steps: int = option(500, "steps between held-out losses", unit="steps", check=at_least(1))
     log_steps: int = option(10, "steps between log lines", unit="steps", check=at_least(1))
     tensorboard: bool = option(True, "write TensorBoard events where it is installed")
+    wandb: str = option("", "project of Weights & Biases to log to; empty: none")
+    loader_threads: int = option(1, "threads that make batches ahead; no number of them changes any", check=at_least(1))
     init: str = option(
         "", "a BERT, RoBERTa or ALBERT in Hugging Face's format whose weights to begin from", is_path=True
     )
@@ -98,8 +109,36 @@ class Evaluate:
     """What a checkpoint is tested on."""
 
     tasks: tuple[str, ...] = option(
-        ("mlm",), "mlm (held-out loss against the unigram line), blimp", check=all_of("mlm", "blimp")
+        ("mlm",),
+        "mlm (held-out loss against the unigram line), blimp (minimal pairs), glue (fine-tuning on labelled TSV "
+        "files), squad (fine-tuning on questions)",
+        check=all_of("mlm", "blimp", "glue", "squad"),
     )
     blimp_data: str = option("", "BLiMP: folder of .jsonl paradigms, or its .tar.gz", is_path=True)
     blimp_pairs: int = option(100, "pairs a paradigm: 100 is fast, 0 is all", check=at_least(0))
+    glue_data: str = option(
+        "", "glue: folder of task folders with train.tsv and dev.tsv, or one of them; none: --data", is_path=True
+    )
+    glue_tasks: tuple[str, ...] = option((), "glue: these tasks alone (CoLA,RTE); none: all in the folder")
+    squad_data: str = option("", "squad: folder with train*.json and dev*.json; none: --data", is_path=True)
+    squad_threshold: float = option(
+        0.0, "squad 2: no answer is said where it scores so much above the best text", check=between(-1000, 1000)
+    )
+    epochs: int = option(0, "of fine-tuning; 0: as published (glue: BERT 3, RoBERTa 10)", check=at_least(0))
+    batch: int = option(0, "examples of a step of fine-tuning; 0: as published (32)", check=at_least(0))
+    learning_rate: float = option(
+        0.0, "of fine-tuning; 0: as published (glue: BERT 3e-5, RoBERTa 2e-5)", check=at_least(0)
+    )
+    layer_decay: float = option(
+        1.0,
+        "rates fall by this factor a layer towards the embeddings (ELECTRA: 0.8, large 0.9)",
+        check=between(0.01, 1),
+    )
+    seeds: int = option(5, "runs of fine-tuning, of which the median counts (RoBERTa: 5)", check=between(1, 100))
+    max_length: int = option(
+        0, "tokens of an example; 0: as published (glue 128, squad 384)", unit="tokens", check=at_least(0)
+    )
+    train_examples: int = option(
+        0, "training examples that are used, a sample for a quick look; 0: all", unit="examples", check=at_least(0)
+    )
     batch_tokens: int = option(16_384, "tokens, padded, in one forward pass", unit="tokens", check=at_least(64))

@@ -10,15 +10,16 @@ from typing import Any
 from corpusforge import errors, recipe, shards
 from corpusforge.sections import Recipe
 from corpusforge.shards import Manifest
-from corpusforge.stages import stage
+from corpusforge.stages import stage, tested
 from corpusforge.stages.claim import RUN, claim, digest_of, finished
 from corpusforge.stages.stage import Execution, Outcome
 
 TRAINED_HOW = (
     *("checkpoint_steps", "keep_checkpoints", "evaluate_steps", "log_steps", "tensorboard"),
+    *("keep_best", "wandb", "on_spike", "loader_threads"),
     *("device", "threads", "allow_new_data", "init"),  # init: its weights are a digest of their own
 )
-TESTED_HOW = ("batch_tokens", "blimp_data")
+TESTED_HOW = ("batch_tokens", "blimp_data", "glue_data", "squad_data")
 """Settings that say how to train or test, and not what comes out: no part of the digest."""
 
 
@@ -155,15 +156,15 @@ def evaluate(made: Recipe, checkpoint: str, data: str | None, output: str | None
             found = run_tasks(
                 model,
                 settings.tasks,
+                tested.inputs(settings, data),
+                wanted=tested.wanted(settings, made.seed),
                 device=made.pretrain.device,
-                data_folder=data,
-                blimp_data=settings.blimp_data,
-                blimp_pairs=settings.blimp_pairs,
                 batch_tokens=settings.batch_tokens,
                 threads=made.pretrain.threads,
                 progress=execution.progress,
             )
             shards.write_json(shards.join(target, "evaluation.json"), found)
+            tested.update_card(model, found)
         numbers = _figures(found["tasks"])
         result = stage.manifest_of(target, "evaluate", digest, section, above, statistics=numbers)
         return _saved(target, result, {"evaluation": digest_of(found["tasks"])}, measured)
@@ -180,13 +181,16 @@ def _tested(made: Recipe, model: str, data: str | None) -> dict[str, str]:
         _check_same_vocabulary(model, data)
     if "blimp" in made.evaluate.tasks:
         above["blimp"] = blimp_fingerprint(made.evaluate.blimp_data)
-    return above
+    return above | tested.fingerprints(made.evaluate, data)
 
 
 def _figures(tasks: dict[str, Any]) -> dict[str, Any]:
-    """The numbers of all tasks, without those of each paradigm, of which there are 67."""
-    shown = {task: {k: v for k, v in figures.items() if k != "paradigms"} for task, figures in tasks.items()}
-    return {k: v for k, v in _numbers(shown).items() if not isinstance(v, bool)}
+    """The numbers of all tasks, without those of each paradigm, of which there are 67, and of how it was done."""
+    return {k: v for k, v in _numbers(_without(tasks, ("paradigms", "tuning"))).items() if not isinstance(v, bool)}
+
+
+def _without(facts: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {k: _without(v, names) if isinstance(v, dict) else v for k, v in facts.items() if k not in names}
 
 
 def _check_same_vocabulary(model: str, data: str) -> None:

@@ -8,7 +8,7 @@ import importlib.util
 from corpusforge import errors, shards
 from corpusforge.report.gather import FOLDERS
 from corpusforge.sections import LINE, Recipe
-from corpusforge.stages import corpus, instances, model
+from corpusforge.stages import corpus, instances, model, tested
 from corpusforge.stages.stage import Execution, Outcome
 
 
@@ -59,6 +59,8 @@ def _check(made: Recipe, wanted: list[str]) -> None:
         model.check_preset(made)
     if "evaluate" in wanted and "blimp" in made.evaluate.tasks:
         model.blimp_fingerprint(made.evaluate.blimp_data)
+    if "evaluate" in wanted:
+        tested.fingerprints(made.evaluate, None)
     if "report" in wanted:
         _demand("plotly")  # a missing extra shows before the work, not behind it
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from corpusforge import terminal
+from corpusforge import shards, terminal
+from corpusforge.report import evaluation
 from corpusforge.report.funnel import CleaningStep, funnel, step_order, steps_of
 from corpusforge.report.plain import number, seconds, size, visible, words
 from corpusforge.shards import Manifest, Tallies
@@ -26,7 +27,7 @@ def show_outcome(outcome: Outcome) -> None:
     if outcome.skipped:
         terminal.show(f"{manifest.stage}: already done in {outcome.folder}, nothing to do")
         return
-    terminal.show(*_tables(manifest))
+    terminal.show(*(_evaluation(outcome.folder) if manifest.stage == "evaluate" else _tables(manifest)))
     if manifest.stage in ("clean", "dedupe"):
         _show_alarms(_alarms(outcome))
     memory = f", peak memory {outcome.peak_rss / 2**20:,.0f} MiB" if outcome.peak_rss else ""
@@ -51,6 +52,12 @@ def _tables(manifest: Manifest) -> list[object]:
     if manifest.stage == "build-instances":
         tables += [_instances_table(manifest), _encoded_line(manifest.statistics.get("encoded", {}))]
     return tables
+
+
+def _evaluation(folder: str) -> list[object]:
+    """The figures of evaluation.json."""
+    found = shards.read_json(shards.join(folder, "evaluation.json"))
+    return [terminal.table(*table) for table in evaluation.tables(found["tasks"])]
 
 
 def _encoded_line(encoded: Mapping[str, Any]) -> str:
@@ -187,10 +194,9 @@ def show_run(outcomes: Sequence[tuple[str, Outcome]], report: str | None) -> Non
         for name, o in outcomes
     ]
     terminal.show(terminal.table("Stages", ["stage", "time", "peak memory", "folder"], times))
-    results = manifests["evaluate"].statistics if "evaluate" in manifests else {}
-    rows = [[words(key), number(v)] for key, v in results.items() if isinstance(v, int | float)]
-    if rows:
-        terminal.show(terminal.table("Evaluation", ["", "value"], rows))
+    for name, outcome in outcomes:
+        if name == "evaluate":
+            terminal.show(*_evaluation(outcome.folder))
     for name, outcome in outcomes:
         if name == "pretrain":
             terminal.show(f"Checkpoint: {outcome.folder}/model")

@@ -19,7 +19,7 @@ from made_up_instances import Data
 from corpusforge import errors, shards
 from corpusforge.evaluate import mlm
 from corpusforge.evaluate.mlm import token_counts, unigram_loss
-from corpusforge.evaluate.run import evaluate
+from corpusforge.evaluate.run import Inputs, evaluate
 from corpusforge.loader.corpus import open_corpus
 from corpusforge.loader.folder import load_specials
 from corpusforge.trainer.batches import Batch
@@ -54,10 +54,11 @@ def test_mlm_is_the_plain_loop(make_data: MakeData, small_run: TrainSettings, tm
         recipe={},
         card={},
     )
-    found = evaluate(str(tmp_path / "run"), ["mlm"], data_folder=data.instances, batch_tokens=256)["tasks"]["mlm"]
+    found = evaluate(str(tmp_path / "run"), ["mlm"], Inputs(data.instances), batch_tokens=256)["tasks"]["mlm"]
     assert json.loads(json.dumps(found)) == found
     assert found["loss"] == pytest.approx(facts["heldout"]["loss"], abs=1e-5)
     model, losses, labels = load_model(tmp_path / "run/model"), [], []
+    of_row: list[range] = []
     for row in rows_of(data, "heldout"):
         ids, first = torch.tensor([row["input_ids"]]), row["segment_lengths"][0]
         segments = (torch.arange(ids.shape[1])[None] >= first).long()
@@ -67,8 +68,15 @@ def test_mlm_is_the_plain_loop(make_data: MakeData, small_run: TrainSettings, tm
             logits, torch.tensor(row["masked_labels"]), reduction="none"
         ).tolist()
         labels += row["masked_labels"]
+        of_row.append(range(len(losses) - len(row["masked_labels"]), len(losses)))
     assert (found["masked"], found["loss"]) == (len(losses), pytest.approx(np.mean(losses), abs=1e-5))
-    assert (found["pair_loss"] is not None) == pairs
+    assert ("pair_loss" in found) == pairs
+    lengths = [row["length"] for row in rows_of(data, "heldout")]
+    for group in found["by_length"]:
+        mine = [n for n, length in enumerate(lengths) if group["longest"] / 2 < length <= group["longest"]]
+        assert group["instances"] == len(mine)
+        assert group["loss"] == pytest.approx(np.mean([losses[k] for n in mine for k in of_row[n]]), abs=1e-5)
+    assert sum(group["masked"] for group in found["by_length"]) == found["masked"]
     specials = load_specials(data.vocabulary)
     counts = Counter(t for row in rows_of(data, "train") for t in row["input_ids"])
     words = specials.words().tolist()
@@ -118,9 +126,9 @@ def test_held_out_batches_are_not_all_held(make_data: MakeData, monkeypatch: pyt
 
 def test_what_cannot_be_evaluated_is_said(make_data: MakeData, tmp_path: Path) -> None:
     with pytest.raises(errors.InputMissing):
-        evaluate(str(tmp_path), ["mlm"])
-    with pytest.raises(errors.RecipeInvalid, match="glue"):
-        evaluate(str(tmp_path), ["glue"])
+        evaluate(str(tmp_path), ["mlm"], Inputs())
+    with pytest.raises(errors.RecipeInvalid, match="unknown task 'cloze'; tasks: mlm, blimp, glue, squad"):
+        evaluate(str(tmp_path), ["cloze"], Inputs())
     empty = tmp_path / "empty.arrow"
     with pa.ipc.new_stream(str(empty), pa.schema([("a", pa.int8())])) as writer:
         writer.write_batch(pa.record_batch({"a": pa.array([1], pa.int8())}))

@@ -1,0 +1,134 @@
+"""The command: figures in evaluation.json, tables on the terminal and in the model card, one line for what is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from tiny_models import write_checkpoint
+
+from corpusforge import errors
+from corpusforge.cli import cli
+from corpusforge.report.evaluation import tables
+from corpusforge.stages.tested import BEGIN, END, update_card
+
+QUICK = ["--epochs", "1", "--batch", "8", "--seeds", "2", "--max-length", "16", "--quiet"]
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    return write_checkpoint(tmp_path / "made", deviation=0.1)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """GLUE's format in ``glue/``, SQuAD's in ``squad/``."""
+    rng = np.random.default_rng(0)
+    lines = "".join(f"{k % 2}\tw{rng.integers(9, 99)}\tw{k % 2} w7\n" for k in range(20))
+    for name, header in (("RTE", "label\tsentence1\tsentence2\n"), ("mine", "score\tpremise\thypothesis\n")):
+        (tmp_path / "glue" / name).mkdir(parents=True)
+        for part in ("train", "dev"):
+            (tmp_path / "glue" / name / f"{part}.tsv").write_text(header + lines)
+    asked = [{"id": "1", "question": "w1?", "answers": [{"text": "w5", "answer_start": 3}]}]
+    passages = {"data": [{"paragraphs": [{"context": "w3 w5 w9.", "qas": asked}]}]}
+    (tmp_path / "squad").mkdir()
+    for part in ("train", "dev"):
+        (tmp_path / "squad" / f"{part}.json").write_text(json.dumps(passages))
+    return tmp_path
+
+
+def run(*words: object) -> str:
+    done = CliRunner().invoke(cli, ["evaluate", *map(str, words)], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def figures(folder: Path) -> Any:
+    return json.loads((folder / "evaluation.json").read_text())["tasks"]
+
+
+def test_tasks_run_together_and_fill_the_card(checkpoint: Path, data: Path, tmp_path: Path) -> None:
+    words = ["--task", "glue,squad", "--glue-data", data / "glue", "--squad-data", data / "squad"]
+    said = run(checkpoint, *words, "--output", tmp_path / "out", *QUICK)
+    for part in ("Fine-tuning (GLUE format)", "RTE", "mine", "average", "Questions", "exact"):
+        assert part in said
+    found = figures(tmp_path / "out")
+    assert list(found) == ["glue", "squad"]
+    assert found["glue"]["average"] == np.mean([task["score"] for task in found["glue"]["tasks"].values()])
+    assert [len(task["runs"]) for task in found["glue"]["tasks"].values()] == [2, 2]
+    card = (checkpoint / "README.md").read_text()
+    assert card.count(BEGIN) == card.count(END) == 1
+    assert "| RTE |" in card
+    assert "already done" in run(checkpoint, *words, "--output", tmp_path / "out", *QUICK)
+    again = run(checkpoint, *words, "--output", tmp_path / "again", *QUICK)
+    assert "RTE" in again
+    assert figures(tmp_path / "again") == found  # to the bit
+    assert (checkpoint / "README.md").read_text() == card
+
+
+def test_the_folder_of_a_single_task_is_data(checkpoint: Path, data: Path, tmp_path: Path) -> None:
+    only = ["--glue-tasks", "rte", "--train-examples", "10", "--layer-decay", "0.8", "--seed", "5"]
+    run(checkpoint, "--task", "glue", "--data", data / "glue", "--output", tmp_path / "out", *only, *QUICK)
+    task = figures(tmp_path / "out")["glue"]["tasks"]["RTE"]
+    assert task["examples"]["train"] == 10
+    assert [run["seed"] for run in task["runs"]] == [5, 6]
+    assert (task["tuning"]["layer_decay"], task["tuning"]["learning_rate"]) == (0.8, 3e-5)
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "said"),
+    [
+        (["--task", "glue"], errors.InputMissing, "--glue-data: the task glue needs a folder; name it"),
+        (["--task", "glue,squad", "--data", "squad"], errors.InputMissing, "of its own beside that of squad"),
+        (["--task", "glue", "--data", "glue", "--glue-tasks", "QQP"], errors.RecipeInvalid, "no task 'QQP' in"),
+        (["--task", "squad", "--data", "glue"], errors.InputMissing, "0 files train"),
+        (["--task", "cloze"], errors.RecipeInvalid, "'cloze', which is none of mlm, blimp, glue, squad"),
+        (["--task", "blimp"], errors.InputMissing, "no BLiMP data is named"),
+        (["--task", "mlm"], errors.InputMissing, "needs instances with a held-out part"),
+    ],
+)
+def test_what_is_wrong_is_one_line(
+    checkpoint: Path, data: Path, tmp_path: Path, words: list[str], error: type[Exception], said: str
+) -> None:
+    given = [str(data / word) if word in ("glue", "squad") and before == "--data" else word
+             for before, word in zip(["", *words], words, strict=False)]  # fmt: skip
+    with pytest.raises(error, match="(?s)" + said.replace("(", r"\(")) as raised:
+        run(checkpoint, *given, "--output", tmp_path / "out")
+    assert "\n" not in str(raised.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_help_teaches(checkpoint: Path) -> None:
+    said = run("--help")
+    for part in ("--task glue", "--layer-decay", "RoBERTa", "--pairs 0", "evaluation.json"):
+        assert part in said
+
+
+def test_a_card_keeps_other_tasks_and_the_text_around(tmp_path: Path, checkpoint: Path) -> None:
+    card = checkpoint / "README.md"
+    before = card.read_text()
+    update_card(str(checkpoint), {"tasks": {"mlm": {"loss": 2.5, "unigram_loss": 7.0}}})
+    card.write_text(card.read_text() + "\n## Added by hand\n")
+    blimp = {"pairs": 60, "accuracy": 0.6, "ties": 0.0, "phenomena": {"binding": 0.6}, "paradigms": {"a": 0.6}}
+    for accuracy in (0.5, 0.75):
+        update_card(str(checkpoint), {"tasks": {"blimp": blimp | {"accuracy": accuracy, "word_l2r": blimp}}})
+    text = card.read_text()
+    assert text.startswith(before.rstrip())
+    assert (text.count("### Held-out MLM"), text.count("### Minimal pairs"), text.count("75.0")) == (1, 1, 1)
+    assert "50.0" not in text
+    assert text.rstrip().endswith("## Added by hand")
+    (checkpoint / "digests.json").write_text("{}")
+    update_card(str(checkpoint), {"tasks": {"mlm": {"loss": 1.0}}})
+    assert card.read_text() == text
+
+
+def test_the_loss_stands_beside_the_line_it_has_to_cross() -> None:
+    group = {"longest": 16, "instances": 2, "masked": 5, "loss": 3.0, "unigram_loss": 6.5, "accuracy": 0.1}
+    whole = {"loss": 2.5, "unigram_loss": 7.0, "below_unigram": 4.5, "masked": 5}
+    first, second = tables({"mlm": whole | {"by_length": [group]}})
+    assert [row[0] for row in first.rows][:3] == ["loss", "unigram loss", "below unigram"]
+    assert second.rows == [["up to 16", "2", "5", "3", "6.5", "0.1"]]
