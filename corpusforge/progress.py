@@ -20,6 +20,9 @@ class Progress(Protocol):
     def finish(self) -> None:
         """The work begun last is over."""
 
+    def note(self, text: str) -> None:
+        """Show a few words beside the bar, in place of those before."""
+
     def say(self, line: str) -> None:
         """Show one line of text above the bar."""
 
@@ -34,6 +37,9 @@ class Silent:
         """Nothing."""
 
     def finish(self) -> None:
+        """Nothing."""
+
+    def note(self, text: str) -> None:
         """Nothing."""
 
     def say(self, line: str) -> None:

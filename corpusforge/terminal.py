@@ -60,9 +60,10 @@ class Bars:
             TimeElapsedColumn(),
             TextColumn("eta"),
             TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}"),
         )
         self._progress = Progress(*columns, console=console, transient=True)
-        self._progress.add_task(label, total=total or None, unit=unit)
+        self._progress.add_task(label, total=total or None, unit=unit, note="")
         if console.is_terminal:
             self._progress.start()
 
@@ -79,6 +80,11 @@ class Bars:
             self._progress.stop()
         self._progress = None
         console.print(f"  {self._label}: {seconds(time.monotonic() - self._began)}")
+
+    def note(self, text: str) -> None:
+        """Words behind the bar."""
+        if self._progress is not None:
+            self._progress.update(self._progress.tasks[0].id, note=text)
 
     def say(self, line: str) -> None:
         """Print a line above the bar."""

@@ -49,6 +49,11 @@ class Feed(Generic[T]):
             self.waited += time.perf_counter() - began
             self._submit()
 
+    @property
+    def next_number(self) -> int:
+        """The first number that nobody has begun to make."""
+        return self._number
+
     def _submit(self) -> None:
         while len(self._waiting) < self._ahead and (self._stop is None or self._number < self._stop):
             self._waiting.append(self._pool.submit(self._make, self._number))

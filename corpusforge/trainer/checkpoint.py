@@ -41,6 +41,11 @@ class State:
     versions: dict[str, str]
     unlogged: list[list[float]]  # what `log.Meter` had gathered since its last line
     initial: dict[str, str] = field(default_factory=dict)  # where the first weights were from; empty: drawn
+    heldout: float | None = None  # the held-out loss, where it was measured at this very step
+    heldout_length: int = 0  # of the instances it is measured on
+    elapsed: float = 0.0  # seconds of the budget spent
+    marks: list[dict[str, Any]] = field(default_factory=list)  # `course.Mark`
+    spikes: dict[str, Any] = field(default_factory=dict)  # `spikes.Spikes`
 
 
 def folder_of(output: Path, step: int) -> Path:
@@ -150,15 +155,32 @@ def check_fingerprint(folder: Path, state: State, fingerprint: str, *, allow_new
         raise errors.StageMismatch(str(folder), what, mend)
 
 
-def keep_newest(newest: Path, count: int) -> None:
-    """Delete all but ``count`` checkpoints up to ``newest``, and what unfinished ones left behind.
+def best_of(folders: list[Path]) -> Path | None:
+    """The checkpoint with the lowest held-out loss, the newest of equals, of ``folders``, the newest first.
+
+    Of those at the newest one's length only: losses at several lengths say nothing about each other.
+    """
+    found: list[tuple[float, int, Path]] = []
+    for folder in folders:
+        try:
+            state = json.loads((folder / STATE).read_text("utf-8"))
+            found.append((float(state["heldout"]), int(state["heldout_length"]), folder))
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # broken, or not measured
+    alike = [(loss, folder) for loss, length, folder in found if length == found[0][1]]
+    return min(alike, key=lambda pair: pair[0])[1] if alike else None
+
+
+def keep(newest: Path, count: int, *, best: bool) -> None:
+    """Delete all but ``count`` checkpoints up to ``newest`` (and the best), and what unfinished ones left behind.
 
     Checkpoints of later steps go first: a run that wrote ``newest`` passed over them, as they were broken.
     """
     output = newest.parent.parent
     folders = all_folders(output)
     at = folders.index(newest)
-    for folder in folders[:at] + folders[at + count :]:
+    kept = best_of(folders[at:]) if best else None
+    for folder in folders[:at] + [old for old in folders[at + count :] if old != kept]:
         shutil.rmtree(folder, ignore_errors=True)
     for folder in (output / "checkpoints").glob(".unfinished-*"):
         shutil.rmtree(folder, ignore_errors=True)

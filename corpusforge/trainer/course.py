@@ -51,6 +51,8 @@ class Course:
     decay_share: float
     dropout: float
     mask_rates: tuple[float, float]  # of dynamic masks, at the first step and the last
+    short_share: float
+    batch_ramp_share: float
     parts: tuple[Part, ...]
     marks: tuple[Mark, ...] = ()
 
@@ -62,14 +64,19 @@ class Course:
         """Share of the schedule that lies behind before step ``step``."""
         if not self.marks:
             return step / self.steps
-        return next((m for m in reversed(self.marks) if m.step <= step), self.marks[0]).progress_at(step)
+        return self._progress(step, step)
+
+    def _progress(self, step: float, known: float) -> float:
+        """Progress at ``step`` as the plans up to the step ``known`` have it."""
+        up_to = min(step, known)
+        return next((m for m in reversed(self.marks) if m.step <= up_to), self.marks[0]).progress_at(step)
 
     def rate(self, step: int) -> float:
         """The learning rate of a step."""
         at, warmup, steps = float(step), float(self.warmup_steps), float(self.steps)
         if self.marks:
             at, steps = self.progress(step), 1.0
-            warmup = self.warmup_share if self.warmup_share >= 0 else self.progress(self.warmup_steps)
+            warmup = self.warmup_share if self.warmup_share >= 0 else self._progress(self.warmup_steps, step)
         return learning_rate(
             at,
             peak=self.learning_rate,
@@ -88,6 +95,9 @@ class Course:
     def marked(self, mark: Mark) -> Course:
         """The course from a mark on; steps before it stay what they were."""
         parts = list(self.parts)
+        if not self.marks:  # the ramp is decided by the first plan: what was read by it cannot be planned anew
+            ramp = dataclasses.replace(parts[0].ramp, steps=round(self.batch_ramp_share * mark.steps))
+            parts = [dataclasses.replace(part, ramp=ramp) for part in parts]
         if len(parts) > 1:
             parts[0] = dataclasses.replace(parts[0], stop=mark.switch)
             parts[1] = dataclasses.replace(parts[1], start=mark.switch)
@@ -113,6 +123,8 @@ def chart(settings: Settings, longest: int) -> Course:
         decay_share=settings.decay_share,
         dropout=settings.dropout if settings.dropout >= 0 else preset.dropout,
         mask_rates=_mask_rates(settings),
+        short_share=_short_share(settings, preset),
+        batch_ramp_share=settings.batch_ramp_share,
         parts=_parts(settings, preset, steps, longest),
     )
     if settings.warmup_steps < 0:
@@ -128,9 +140,12 @@ def _mask_rates(settings: Settings) -> tuple[float, float]:
     return first, last
 
 
+def _short_share(settings: Settings, preset: Preset) -> float:
+    return settings.short_share if settings.short_share >= 0 else preset.short_share
+
+
 def _parts(settings: Settings, preset: Preset, steps: int, longest: int) -> tuple[Part, ...]:
-    share = settings.short_share if settings.short_share >= 0 else preset.short_share
-    switch = round(share * steps) if longest > settings.short_length else 0
+    switch = round(_short_share(settings, preset) * steps) if longest > settings.short_length else 0
     ramp = Ramp(settings.batch_ramp, round(settings.batch_ramp_share * steps))
     parts = []
     for start, stop, length in ((0, switch, settings.short_length), (switch, steps, longest)):

@@ -7,8 +7,9 @@ instances' keys. So the figure is the same for the same weights whenever and whe
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
@@ -20,6 +21,7 @@ from corpusforge.loader.rows import draw_masks, gather
 from corpusforge.trainer.batches import Batch, make_batches
 from corpusforge.trainer.losses import SUMS, batch_losses
 from corpusforge.trainer.model import Encoder
+from corpusforge.trainer.prepare import Job
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,3 +73,22 @@ def measure(model: Encoder, batches: Iterator[Batch], device: torch.device, dtyp
     perplexity = math.exp(min(loss, 700.0))
     with_pairs = (pair / pairs, pair_hits / pairs) if pairs else (None, None)
     return Loss(loss, hits / masked, perplexity, int(masked), *with_pairs)
+
+
+def measure_job(job: Job, model: Encoder, part: int, should_stop: Callable[[], bool]) -> Loss | None:
+    """The loss on a job's held-out sample at the length of one of its parts; None where nothing is held out.
+
+    ``should_stop`` is asked before each micro-batch; what is given then is of those before.
+    """
+    if job.heldout is None:
+        return None
+    batches = frozen_batches(
+        job.heldout,
+        job.masker,
+        job.course.parts[part].length,
+        job.settings.micro_batch_tokens,
+        job.specials.pad,
+        segments=job.shape.segments > 1,
+        tokens=job.settings.heldout_tokens,
+    )
+    return measure(model, itertools.takewhile(lambda _: not should_stop(), batches), job.device, job.dtype)

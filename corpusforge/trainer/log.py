@@ -6,9 +6,9 @@ over the steps since the line before. What was gathered goes into checkpoints, s
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
+import os
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from corpusforge import shards
+from corpusforge.trainer import tracking
 
 FIELDS = (
     *("mlm_loss", "mlm_hits", "masked", "pair_loss", "pair_hits", "pairs", "span_loss", "span_hits", "spans"),
@@ -58,6 +59,12 @@ def first_bad(rows: list[list[float]]) -> int | None:
     return next((k for k, row in enumerate(rows) if not all(map(math.isfinite, row))), None)
 
 
+def loss_of(sums: Tensor) -> float:
+    """The loss of a step. This waits for the device."""
+    loss = means([[*sums.tolist(), 0.0, 0.0, 0.0]])["loss"]
+    return math.nan if loss is None else loss
+
+
 def means(rows: list[list[float]]) -> dict[str, float | None]:
     """Losses and shares of hits over some steps, weighted by masked positions (pairs for the pair loss)."""
     sums = dict(zip(FIELDS, np.sum(np.array(rows, np.float64), axis=0).tolist(), strict=True))
@@ -80,39 +87,38 @@ def means(rows: list[list[float]]) -> dict[str, float | None]:
 class Log:
     """``log.jsonl`` and ``tensorboard/`` of a run. Lines behind ``step`` are dropped: they will be written again.
 
-    ``newest``: the last line kept that tells of training; empty where none does.
+    ``told``: the lines kept that tell of training; ``newest``: the last of them, empty where there is none;
+    ``is_measured``: whether the held-out loss of ``step`` is among the lines kept. ``wandb``: a project there, or none.
     """
 
-    def __init__(self, output: Path, step: int, *, tensorboard: bool) -> None:
+    def __init__(self, output: Path, step: int, *, tensorboard: bool, wandb: str = "", is_first: bool = True) -> None:
         path = output / "log.jsonl"
         kept = [line for line in _lines(path) if _step_of(line) <= step] if step else []
-        shards.write_bytes(str(path), "".join(kept).encode())  # a kill here leaves the old lines or the kept ones
-        self._file = path.open("a", encoding="utf-8")
-        told = (json.loads(line) for line in reversed(kept))
-        self.newest: dict[str, Any] = next((values for values in told if "mlm_loss" in values), {})
-        self._events: Any = None
-        if tensorboard:
-            with contextlib.suppress(ImportError):  # an optional part; the JSON lines are the record
-                from torch.utils.tensorboard import SummaryWriter
-
-                self._events = SummaryWriter(str(output / "tensorboard"), purge_step=step + 1)
+        if is_first:  # of the ranks; the others read only
+            shards.write_bytes(str(path), "".join(kept).encode())  # a kill here leaves the old lines or the kept ones
+        self._file = (path if is_first else Path(os.devnull)).open("a", encoding="utf-8")
+        lines = [json.loads(line) for line in kept]
+        self.told: list[dict[str, Any]] = [values for values in lines if "mlm_loss" in values]
+        self.newest: dict[str, Any] = self.told[-1] if self.told else {}
+        self.is_measured = any(values["step"] == step and "heldout_loss" in values for values in lines)
+        self._sinks = tracking.sinks(output, step, tensorboard=tensorboard, wandb_project=wandb) if is_first else []
 
     def write(self, values: dict[str, Any]) -> None:
-        """Write a line; ``values`` has a ``"step"``, counted from 1."""
+        """Write a line; ``values`` has a ``"step"``, counted from 1. What is not finite becomes null."""
+        values = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in values.items()}
         self._file.write(json.dumps(values) + "\n")
         self._file.flush()
-        if self._events is not None:
-            for name, value in values.items():
-                if name != "step" and isinstance(value, int | float):
-                    self._events.add_scalar(name, value, values["step"])
+        numbers = {k: v for k, v in values.items() if k != "step" and isinstance(v, int | float)}
+        for sink in self._sinks:
+            sink.write(values["step"], numbers)
 
     def __enter__(self) -> Log:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._file.close()
-        if self._events is not None:
-            self._events.close()
+        for sink in self._sinks:
+            sink.close()
 
 
 def _lines(path: Path) -> list[str]:

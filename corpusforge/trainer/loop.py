@@ -9,29 +9,37 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from safetensors.torch import save_file
 
-import corpusforge
 from corpusforge import errors
 from corpusforge.loader.feed import Feed
+from corpusforge.loader.unigram import unigram_entropy
 from corpusforge.progress import Progress, Silent
-from corpusforge.trainer import checkpoint, log, plan
+from corpusforge.sections.fields import seconds_of
+from corpusforge.trainer import checkpoint, facts, log, plan
 from corpusforge.trainer.batches import Batch
+from corpusforge.trainer.budget import Budget
+from corpusforge.trainer.compiled import compiled
 from corpusforge.trainer.export import export
-from corpusforge.trainer.heldout import Loss, frozen_batches, measure
+from corpusforge.trainer.heldout import Loss, measure_job
 from corpusforge.trainer.model import Encoder, initialise
 from corpusforge.trainer.optimizers import make_optimizer
+from corpusforge.trainer.plateau import Plateau
 from corpusforge.trainer.prepare import Job, output_folder, prepare
-from corpusforge.trainer.settings import Settings, differences
+from corpusforge.trainer.ranks import Agreed, Ranks
+from corpusforge.trainer.resume import begin_from, state_of
+from corpusforge.trainer.resume import resume as resume_newest
+from corpusforge.trainer.settings import Settings
+from corpusforge.trainer.sharding import gathered, shard
 from corpusforge.trainer.signals import Interrupted, StopFlag
 from corpusforge.trainer.speed import Speed
+from corpusforge.trainer.spikes import Spikes, stopped_by
 from corpusforge.trainer.step import gradients, update
 
 
@@ -46,17 +54,22 @@ def pretrain(
     card: dict[str, Any],
     progress: Progress | None = None,
     resume: bool = False,
+    ranks: Ranks | None = None,
 ) -> dict[str, Any]:
     """Train, or go on training, and return plain facts of the run (steps, tokens, losses, speed, paths).
 
     ``manifest_digest`` is the fingerprint of the data; ``recipe`` is stored in checkpoints; ``card`` fills the model
-    card (see `export.model_card`). Raises `Interrupted` (a SystemExit of 143 or 130) when asked to stop, behind a
-    checkpoint; `errors.TrainingStopped` when a loss is not finite; and what `prepare` raises.
+    card (see `export.model_card`); ``ranks``: what `ranks.joined` gives, one process without. Raises `Interrupted` (a
+    SystemExit of 143 or 130) when asked to stop, behind a checkpoint; `errors.TrainingStopped` when a loss is not
+    finite; and what `prepare` raises.
     """
+    began = time.perf_counter()
     folder = output_folder(output, resume=resume)
-    job = prepare(data_folder, settings, vocab_folder=vocab_folder)
+    ranks = ranks or Ranks()
+    job = dataclasses.replace(prepare(data_folder, settings, vocab_folder=vocab_folder), ranks=ranks)
+    progress = progress if progress and ranks.is_first else Silent()
     with _threads(settings.threads), StopFlag() as flag:
-        run = Run(job, folder, vocab_folder, manifest_digest, recipe, card, progress or Silent(), flag)
+        run = Run(job, folder, vocab_folder, manifest_digest, recipe, card, progress, flag, began)
         return run.train(resume=resume)
 
 
@@ -83,69 +96,115 @@ class Run:
         card: dict[str, Any],
         progress: Progress,
         flag: StopFlag,
+        began: float,
     ) -> None:
         self.job, self.output, self.vocab_folder, self.fingerprint = job, output, vocab_folder, fingerprint
         self.recipe, self.card, self.progress, self.flag = recipe, card, progress, flag
         self.model = Encoder(job.shape)
         initialise(self.model, job.settings.seed)
+        self.initial = begin_from(self)
         self.model.to(job.device).train()
-        self.callable: Any = torch.compile(self.model, dynamic=True) if job.settings.compile else self.model
-        course = job.course
-        self.optimizer = make_optimizer(self.model, course.preset, course.learning_rate, course.optimizer)
-        self.done, self.tokens, self.spent = 0, 0, 0.0
+        self.ranks = job.ranks
+        self.optimizer = self._make_optimizer(self.model)
+        self.done, self.tokens, self.shown, self.began = 0, 0, 0, began
+        seconds = seconds_of(job.settings.budget)
+        self.budget = Budget(seconds, 0.0, began) if seconds else None
+        self.spikes = None if job.settings.on_spike == "ignore" else Spikes(job.settings.spike_deviations)
+        self.line = unigram_entropy(job.corpus, job.specials)
+        self.plateau = Plateau(self.line)
+        self.planned_for = 0.0  # the budget of the newest plan taken up
         self.meter = log.Meter([])
         self.newest: Path | None = None
         self.last: dict[str, Any] = {}
         self.heldout: Loss | None = None
+        self.measured = -1  # the step that it is of
+
+    def _make_optimizer(self, model: Encoder) -> torch.optim.Optimizer:
+        course = self.job.course
+        return make_optimizer(model, course.preset, course.learning_rate, course.optimizer)
+
+    def _set_up(self) -> None:
+        """Cut the model into parts, and compile it, where that was asked for."""
+        settings = self.job.settings
+        if settings.sharding == "fsdp" and self.ranks.count > 1:
+            self.optimizer = shard(self.model, self.optimizer, self._make_optimizer, self.ranks)
+        self.callable: Any = compiled(self.model, fixed=settings.packing) if settings.compile else self.model
 
     def train(self, *, resume: bool) -> dict[str, Any]:
         """Take all steps that are left."""
         if resume:
-            self._resume()
-        began, first_tokens, steps = time.perf_counter(), self.tokens, self.job.course.steps
-        self.progress.start("pretrain", steps, "steps")
-        self.progress.advance(self.done)
-        tensorboard = self.job.settings.tensorboard
-        with (
-            log.Log(self.output, self.done, tensorboard=tensorboard) as self.log,
-            Feed(self.job.batches, self.done, steps) as self.feed,
-        ):
-            self.speed, self.last = Speed(self.job.device), self.log.newest
-            while self.done < steps:
-                self._take_step()
-                self._write_what_is_due()
+            resume_newest(self)
+        self._set_up()
+        began, first_tokens, settings = time.perf_counter(), self.tokens, self.job.settings
+        self.progress.say(f"attention: {self.job.attention}")
+        if self.budget:
+            self.progress.start("pretrain", int(self.budget.seconds), "seconds")
+        else:
+            self.progress.start("pretrain", self.job.course.steps, "steps")
+        self._advance()
+        with self._open_log() as self.log:
+            self._plan_first()
+            stop = None if self.budget else self.job.course.steps
+            with Feed(self._batches, self.done, stop, threads=settings.loader_threads) as self.feed:
+                self._take_all_steps()
         self.progress.finish()
         self._publish()  # for a run that was killed between its last checkpoint and this
         if self.heldout is None:
             self.heldout = self._measure()
         if self.flag:  # too late for this run, which is whole, but not for what would come behind it
             self._leave()
-        seconds, tokens = time.perf_counter() - began, self.tokens - first_tokens
-        return self._facts(seconds, tokens / seconds if tokens else self.last.get("tokens_per_second"))
+        return facts.of_run(self, time.perf_counter() - began, self.tokens - first_tokens)
 
-    def _resume(self) -> None:
-        """Go back to the newest valid checkpoint, if there is any."""
-        for folder, state in checkpoint.valid(self.output, self.progress.say):
-            allow = self.job.settings.allow_new_data
-            checkpoint.check_fingerprint(folder, state, self.fingerprint, allow_new_data=allow)
-            changed = differences(state.settings, self.job.settings)
-            if "preset" in changed:
-                what = f"it is a {state.settings['preset']}, and this run is a {self.job.settings.preset}"
-                raise errors.StageMismatch(str(folder), what, "name the same preset, or another output folder")
-            if changed:
-                self.progress.say(f"settings changed since {folder.name}: {', '.join(changed)}")
-            checkpoint.restore(folder, state.step, self.model, self.optimizer)
-            self.done, self.tokens, self.newest = state.step, state.tokens, folder
-            self.meter = log.Meter(state.unlogged)
-            self.progress.say(f"resuming behind step {state.step}")
+    def _take_all_steps(self) -> None:
+        self._look_back()
+        while self.done < self.job.course.steps:
+            self._take_step()
+            if self.budget and self.ranks.from_first(self.budget.is_due):
+                self._plan(self.budget, self.feed.next_number)
+            self._write_what_is_due()
+
+    def _open_log(self) -> log.Log:
+        settings, is_first = self.job.settings, self.ranks.is_first
+        tensorboard, wandb = settings.tensorboard, settings.wandb
+        return log.Log(self.output, self.done, tensorboard=tensorboard, wandb=wandb, is_first=is_first)
+
+    def _advance(self) -> None:
+        """Move the bar to where the run is: in steps, or in seconds of its budget."""
+        now = int(min(self.budget.elapsed, self.budget.seconds)) if self.budget else self.done
+        self.progress.advance(now - self.shown)
+        self.shown = now
+
+    def _batches(self, step: int) -> list[Batch]:
+        """What the feed makes: by the newest plan, which changes nothing of what has been asked for."""
+        return self.job.batches(step)
+
+    def _look_back(self) -> None:
+        """What the log knows of the steps that are done; a held-out loss that a signal cut short is measured."""
+        self.speed, self.last = Speed(self.job.device), self.log.newest
+        for values in self.log.told:
+            self._watch(values)
+        if self.done and self._is_due(self.job.settings.evaluate_steps) and not self.log.is_measured:
+            self._evaluate()
+
+    def _plan_first(self) -> None:
+        """Under a budget, plan from a guess; a resumed run keeps its plan, but for a budget that has changed."""
+        if self.budget is None:
             return
-        if checkpoint.all_folders(self.output):
-            what, mend = "none of its checkpoints is valid", "delete them to begin anew, or restore one"
-            raise errors.TrainingStopped(str(self.output / "checkpoints"), what, mend)
+        self.budget.guess(self.job)
+        if not self.job.course.marks or self.budget.seconds != self.planned_for:
+            self._plan(self.budget, self.done)
+
+    def _plan(self, budget: Budget, at: int) -> None:
+        """Plan the steps from ``at`` on, and log it: the run is a function of its plans."""
+        mark = self.ranks.from_first(budget.mark(self.job, self.done, at))
+        self.job = self.job.marked(mark)
+        self.log.write({"step": self.done} | {f"plan_{k}": v for k, v in dataclasses.asdict(mark).items()})
 
     def _take_step(self) -> None:
         job, step = self.job, self.done
         batches = self.feed.next()
+        agreed = self.ranks.agree(batches, self.flag.number)
+        self.flag.number = agreed.stop
         sums = None
         if not self.flag:
             sums = gradients(
@@ -156,16 +215,49 @@ class Run:
                 device=job.device,
                 dtype=job.dtype,
                 should_stop=lambda: bool(self.flag),
+                ranks=self.ranks,
+                agreed=agreed,
             )
         if sums is None:
             self._leave()
         else:
-            norm = update(self.model, self.optimizer, learning_rate=job.course.rate(step), clip=job.course.preset.clip)
-            tokens = sum(batch.tokens for batch in batches)
-            self.meter.add(sums, norm, tokens, sum(batch.size for batch in batches))
-            self.speed.add(tokens)
-            self.done, self.tokens = step + 1, self.tokens + tokens
-            self.progress.advance(1)
+            self._update(sums, agreed)
+
+    def _update(self, sums: torch.Tensor, agreed: Agreed) -> None:
+        """Take the step that ``sums`` tell of, or skip it."""
+        course, step = self.job.course, self.done
+        norm = update(
+            self.model,
+            self.optimizer,
+            learning_rate=course.rate(step),
+            clip=course.preset.clip,
+            should_skip=(lambda norm: self._is_spike(sums, norm)) if self.spikes else None,
+        )
+        tokens = agreed.tokens
+        self.done, self.tokens = step + 1, self.tokens + tokens
+        if not self.spikes or self.spikes.in_a_row == 0:
+            self.meter.add(sums, norm, tokens, agreed.size)
+        self.speed.add(tokens)
+        if self.budget:
+            self.budget.count(tokens, course.part_of(step))
+        self._advance()
+
+    def _is_spike(self, sums: torch.Tensor, norm: torch.Tensor) -> bool:
+        """Whether the step must be skipped, as the log is told. Raises `errors.TrainingStopped` where the run ends."""
+        assert self.spikes is not None
+        loss, length = log.loss_of(sums), float(norm)
+        reason = self.spikes.judge(loss, length, self.job.course.part_of(self.done))
+        if reason is None:
+            return False
+        if self.job.settings.on_spike == "stop":
+            if math.isfinite(loss) and math.isfinite(length):
+                self._checkpoint()  # the weights are those before the spike
+            raise self._bad_step(self.done, reason)
+        self.log.write({"step": self.done + 1, "skipped": reason, "skipped_loss": loss, "skipped_grad_norm": length})
+        self.progress.say(f"step {self.done + 1} skipped: {reason}")
+        if self.spikes.skip(self.done + 1):
+            raise self._bad_step(self.done, f"{reason}; the {self.spikes.in_a_row - 1} steps before were skipped too")
+        return True
 
     def _leave(self) -> None:
         """Checkpoint what is complete; the gradient of the step that was begun is thrown away."""
@@ -175,107 +267,90 @@ class Run:
         raise stopped
 
     def _write_what_is_due(self) -> None:
-        settings, is_last = self.job.settings, self.done == self.job.course.steps
-        if self.done % settings.log_steps == 0 or is_last:
+        settings = self.job.settings
+        if self._is_due(settings.log_steps):
             self._log()
-        if self.done % settings.evaluate_steps == 0 or is_last:
-            self.heldout = self._measure()
-            if self.heldout:
-                found = {f"heldout_{k}": v for k, v in dataclasses.asdict(self.heldout).items()}
-                self.log.write({"step": self.done} | found)
-        if self.done % settings.checkpoint_steps == 0 or is_last:
+        if self._is_due(settings.evaluate_steps):
+            self._evaluate()
+        if self._is_due(settings.checkpoint_steps):
             self._checkpoint()
 
-    def _finite_rows(self) -> list[list[float]]:
+    def _is_due(self, every: int) -> bool:
+        return self.done % every == 0 or self.done == self.job.course.steps
+
+    def finite_rows(self) -> list[list[float]]:
         """What the meter holds. Raises `errors.TrainingStopped`, the batch saved, where a loss is not finite."""
         rows = self.meter.read()
         bad = log.first_bad(rows)
         if bad is not None:
-            step = self.done - len(rows) + bad  # a step is a function of its number: read it again
-            path = self.output / f"bad-step-{step + 1:06d}.safetensors"
-            save_file(_tensors(self.job.batches(step)), path)
-            what = f"loss or gradient of step {step + 1} is not finite (its batches are in {path.name})"
-            mend = "begin again in another folder with a lower learning rate or a longer warm-up"
-            mend += ", or look at those batches"
-            raise errors.TrainingStopped(str(self.output), what, mend)
+            raise self._bad_step(self.done - len(rows) + bad, "loss or gradient is not finite")
         return rows
 
+    def _bad_step(self, step: int, reason: str) -> errors.TrainingStopped:
+        """Why the run ends with a step (from 0); a step is a function of its number, so its batches are read again."""
+        rank = "" if self.ranks.is_first else f"-rank-{self.ranks.number}"
+        path = self.output / f"bad-step-{step + 1:06d}{rank}.safetensors"
+        return stopped_by(self.job.batches(step), path, f"step {step + 1}: {reason}")
+
     def _log(self) -> None:
-        rows, rate = self._finite_rows(), float(self.optimizer.param_groups[0]["lr"])
+        rows, rate = self.finite_rows(), float(self.optimizer.param_groups[0]["lr"])
+        if not rows:
+            return  # all were skipped
         stream = self.job.streams[self.job.course.part_of(self.done - 1)]
         each = plan.flops_per_token(self.job.shape, stream.effective_length, self.job.course.mask_rate(self.done - 1))
-        self.last = {"step": self.done, "tokens": self.tokens, **log.means(rows), "lr": rate}
-        self.last |= self.speed.read(self.feed.waited, each)
+        self.last = {"step": self.done, "tokens": self.tokens, **log.means(rows), "unigram": self.line, "lr": rate}
+        self.last |= self.speed.read(self.feed.waited, each) | {"attention": self.job.attention}
         self.log.write(self.last)
         self.meter.clear()
+        self.progress.note(f"loss {self.last['loss']:.3f} (unigram {self.line:.2f})")
+        warning = self._watch(self.last)
+        if warning:
+            self.progress.say(f"warning: {warning}")
+            self.log.write({"step": self.done, "warning": warning})
+
+    def _watch(self, values: dict[str, Any]) -> str | None:
+        """What there is to be warned of, from log lines in order."""
+        step, course = values["step"], self.job.course
+        return self.plateau.watch(values, course.progress(step), is_warming_up=step < course.warmup_steps)
+
+    def _evaluate(self) -> None:
+        """The held-out loss, into the log; none where a signal came in between."""
+        began = time.perf_counter()
+        self.heldout = self._measure()
+        if self.heldout:
+            self.measured = self.done
+            found = {f"heldout_{k}": v for k, v in dataclasses.asdict(self.heldout).items()}
+            self.log.write({"step": self.done} | found)
+        if self.budget:
+            self.budget.took("evaluate", time.perf_counter() - began)
 
     def _measure(self) -> Loss | None:
-        job = self.job
-        if job.heldout is None:
-            return None
-        length = job.course.parts[job.course.part_of(max(self.done - 1, 0))].length
-        batches = frozen_batches(
-            job.heldout,
-            job.masker,
-            length,
-            job.settings.micro_batch_tokens,
-            job.specials.pad,
-            segments=job.shape.segments > 1,
-            tokens=job.settings.heldout_tokens,
-        )
-        return measure(self.model, batches, job.device, job.dtype)
+        """The held-out loss at the length of the part; a signal ends it, but for weights in parts, which all gather."""
+        part = self.job.course.part_of(max(self.done - 1, 0))
+        found = measure_job(self.job, self.model, part, lambda: bool(self.flag) and not self.ranks.is_sharded)
+        return None if self.flag else found
 
     def _checkpoint(self) -> None:
         if self.newest == checkpoint.folder_of(self.output, self.done):
             return  # stopped right behind one: the whole one stays untouched
-        state = checkpoint.State(
-            step=self.done,
-            fingerprint=self.fingerprint,
-            tokens=self.tokens,
-            settings=dataclasses.asdict(self.job.settings),
-            recipe=self.recipe,
-            versions={"corpusforge": corpusforge.__version__, "torch": torch.__version__, "numpy": np.__version__},
-            unlogged=self._finite_rows(),
-        )
-        self.newest = checkpoint.save(self.output, state, self.model, self.optimizer, self._write_model)
+        state = state_of(self)
+        began = time.perf_counter()
+        model, optimizer = self.model, self.optimizer
+        if self.ranks.is_sharded:
+            model, optimizer = gathered(model, optimizer)
+        self.newest = checkpoint.folder_of(self.output, self.done)
+        if self.ranks.is_first:
+            checkpoint.save(self.output, state, model, optimizer, lambda folder: self._write_model(model, folder))
         self._publish()
+        if self.budget:
+            self.budget.took("checkpoint", time.perf_counter() - began)
 
     def _publish(self) -> None:
-        if self.newest is not None:
-            checkpoint.keep_newest(self.newest, self.job.settings.keep_checkpoints)
+        if self.newest is not None and self.ranks.is_first:
+            checkpoint.keep(self.newest, self.job.settings.keep_checkpoints, best=self.job.settings.keep_best)
             checkpoint.publish(self.newest, self.output / "model")
 
-    def _write_model(self, folder: Path) -> None:
-        training = {
-            "preset": self.job.settings.preset,
-            "steps": f"{self.done:,} of {self.job.course.steps:,}",
-            "tokens read": f"{self.tokens:,}",
-            "loss": f"{self.last['loss']:.4f}" if self.last else None,
-            "held-out MLM loss": f"{self.heldout.loss:.4f}" if self.heldout else None,
-            "seed": self.job.settings.seed,
-        }
-        facts = {"corpus": self.fingerprint, "training": {k: v for k, v in training.items() if v is not None}}
+    def _write_model(self, model: Encoder, folder: Path) -> None:
         ids = {"cls": self.job.specials.cls, "sep": self.job.specials.sep}
-        export(self.model, folder, vocab_folder=self.vocab_folder, ids=ids, card=facts | self.card)
-
-    def _facts(self, seconds: float, speed: float | None) -> dict[str, Any]:
-        heldout = dataclasses.asdict(self.heldout) if self.heldout else None
-        return {
-            "steps": self.done,
-            "tokens": self.tokens,
-            "parameters": sum(weight.numel() for weight in self.model.parameters()),
-            "loss": self.last.get("loss"),
-            "mlm_accuracy": self.last.get("mlm_accuracy"),
-            "heldout": heldout,
-            "seconds": seconds,
-            "tokens_per_second": speed,
-            "device": str(self.job.device),
-            "precision": "bf16" if self.job.dtype else "fp32",
-            "model": str(self.output / "model"),
-            "checkpoint": str(self.newest),
-            "log": str(self.output / "log.jsonl"),
-        }
-
-
-def _tensors(batches: list[Batch]) -> dict[str, torch.Tensor]:
-    return {f"{number}.{name}": value for number, b in enumerate(batches) for name, value in b.tensors().items()}
+        card = facts.of_card(self) | self.card
+        export(model, folder, vocab_folder=self.vocab_folder, ids=ids, card=card)

@@ -32,13 +32,22 @@ MASKED_STEPS = 64
 
 
 def packed_batches(
-    rows: Rows, budget: int, padding_id: int, *, segments: bool, pairs: bool, spans: int = 0, fixed: bool = False
+    rows: Rows,
+    budget: int,
+    padding_id: int,
+    *,
+    segments: bool,
+    pairs: bool,
+    spans: int = 0,
+    fixed: bool = False,
+    ranks: int = 1,
 ) -> list[Batch]:
     """Lay the rows of a step end to end in micro-batches of about ``budget`` tokens.
 
-    The other settings are those of `batches.make_batches`; ``fixed``: fill up shapes, so that they hardly change.
+    The other settings are those of `batches.make_batches`; ``fixed``: fill up shapes, so that they hardly change;
+    ``ranks``: as many micro-batches for each.
     """
-    groups = deal(rows.lengths, budget)
+    groups = deal(rows.lengths, budget, ranks)
     sizes = [int(rows.lengths[chosen].sum()) for chosen in groups]
     multiple = SIZES_STEP if fixed else 1
     width = padded_length(max(sizes), multiple)
@@ -51,15 +60,16 @@ def packed_batches(
     return made
 
 
-def deal(lengths: Ints, budget: int) -> list[Ints]:
+def deal(lengths: Ints, budget: int, multiple: int = 1) -> list[Ints]:
     """Row numbers of each micro-batch, its longest row first; as few micro-batches as hold ``budget`` tokens each,
-    give or take an instance.
+    give or take an instance, or a multiple of ``multiple``.
 
     >>> [rows.tolist() for rows in deal(np.array([8, 16, 8, 16]), 24)]
     [[1, 2], [3, 0]]
     """
     room = max(budget, 1)
-    count = min(len(lengths), max(1, -(-(int(lengths.sum()) - int(lengths.max()) + 1) // room)))
+    count = padded_length(max(1, -(-(int(lengths.sum()) - int(lengths.max()) + 1) // room)), multiple)
+    count = min(len(lengths), count)
     order = np.argsort(-lengths, kind="stable")
     rounds, seats = np.divmod(np.arange(len(order)), count)
     group = np.where(rounds % 2 == 0, seats, count - 1 - seats)  # there and back: who got the longest gets the shortest

@@ -29,6 +29,7 @@ from corpusforge.trainer.initial import Initial, find_initial
 from corpusforge.trainer.model import SPAN_POSITIONS, Architecture
 from corpusforge.trainer.packed import packed_batches
 from corpusforge.trainer.presets import Preset, find_preset
+from corpusforge.trainer.ranks import Ranks, local_device
 from corpusforge.trainer.settings import Settings
 
 POSITIONS = 512
@@ -49,19 +50,21 @@ class Job:
     shape: Architecture
     device: torch.device
     dtype: torch.dtype | None
-    initial: Initial | None  # whose weights the run begins with
+    ranks: Ranks = dataclasses.field(default_factory=Ranks)
+    initial: Initial | None = None  # whose weights the run begins with
 
     def batches(self, step: int) -> list[Batch]:
-        """The micro-batches of step ``step``, counted from 0: a function of that number."""
+        """This rank's micro-batches of step ``step``, counted from 0: a function of that number."""
         stream = self.streams[self.course.part_of(step)]
         rows = read_step(self.corpus, stream, step, self._masker_of(step))
         shape, budget = self.shape, self.settings.micro_batch_tokens
         has_segments, spans = shape.segments > 1, shape.span_positions
         make = make_batches
         if self.settings.packing:
-            make = functools.partial(packed_batches, fixed=self.settings.compile)
+            make = functools.partial(packed_batches, fixed=self.settings.compile, ranks=self.ranks.count)
         made = make(rows, budget, self.specials.pad, segments=has_segments, pairs=shape.pairs, spans=spans)
-        return [batch.pinned() for batch in made] if self.device.type == "cuda" else made
+        mine = self.ranks.share(made)
+        return [batch.pinned() for batch in mine] if self.device.type == "cuda" else mine
 
     @property
     def attention(self) -> str:
@@ -171,7 +174,7 @@ def choose_device(name: str) -> torch.device:
     """``auto``, ``cpu`` or ``cuda`` as a device. Raises `errors.RecipeInvalid` where there is no GPU to use."""
     if name == "cuda" and not torch.cuda.is_available():
         raise errors.RecipeInvalid("pretrain.device", "no GPU that torch can use", "set it to auto or cpu")
-    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
+    return local_device(torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu"))
 
 
 def choose_dtype(precision: str, device: torch.device) -> torch.dtype | None:

@@ -45,9 +45,14 @@ class Settings:
     sharding: str = "none"
     checkpoint_steps: int = 1000
     keep_checkpoints: int = 3
+    keep_best: bool = True
+    on_spike: str = "ignore"
+    spike_deviations: float = 6.0
+    loader_threads: int = 1
     evaluate_steps: int = 500
     log_steps: int = 10
     tensorboard: bool = True
+    wandb: str = ""
     allow_new_data: bool = False
     init: str = ""  # folder of a checkpoint to begin from
     init_shape: bool = False
@@ -71,6 +76,7 @@ def differences(then: dict[str, object], now: Settings) -> list[str]:
     """Names of settings that change the numbers of a run and differ from those a checkpoint was written with."""
     harmless = {
         *("checkpoint_steps", "keep_checkpoints", "evaluate_steps", "heldout_tokens", "log_steps", "tensorboard"),
+        *("keep_best", "wandb", "on_spike", "loader_threads"),
         *("allow_new_data", "threads", "device", "sharding"),
     }
     mine = dataclasses.asdict(now)

@@ -125,6 +125,7 @@ def test_a_cap_of_predictions_follows_the_rate(make_data: MakeData, small_run: S
     data = make_data()
     masking = dataclasses.replace(small_run.masking, max_predictions=3)
     changes = {"masking": masking, "mask_rate_start": 0.3, "mask_rate_end": 0.15, "batch_tokens": 2000}
+    changes["packing"] = False
     job = prepare(data.instances, dataclasses.replace(small_run, **changes), vocab_folder=data.vocabulary)
     most = [max(int(np.bincount(b.masked // b.input_ids.shape[1]).max()) for b in job.batches(s)) for s in (0, 9)]
     assert most == [6, 4]

@@ -20,7 +20,7 @@ from safetensors.torch import load_file
 from training_runs import Said, assert_equal_runs, steady, stop_at, train
 
 from corpusforge import errors, shards
-from corpusforge.trainer import checkpoint, log, loop
+from corpusforge.trainer import checkpoint, heldout, log
 from corpusforge.trainer.export import load_model
 from corpusforge.trainer.plan import plan
 from corpusforge.trainer.prepare import prepare
@@ -99,7 +99,7 @@ def test_a_signal_behind_the_last_step_is_not_lost(
     """Else `corpusforge run` would go on to the next stage as if nobody had asked it to stop."""
     data, calls = make_data(), []
     straight = train(data, tmp_path / "straight", small_run)
-    place: Any = loop if at == "measure" else checkpoint
+    place: Any = heldout if at == "measure" else checkpoint
     really = getattr(place, at)
 
     def asked(*arguments: Any) -> Any:

@@ -35,6 +35,8 @@ class Said:
 
     def finish(self) -> None: ...
 
+    def note(self, text: str) -> None: ...
+
     def say(self, line: str) -> None:
         self.lines.append(line)
 
@@ -71,4 +73,6 @@ def logged(run: Path) -> list[dict[str, Any]]:
 
 def steady(facts: dict[str, Any]) -> dict[str, Any]:
     """Facts of a run without its folder and clock."""
-    return {k: v for k, v in facts.items() if k not in ("seconds", "tokens_per_second", "model", "checkpoint", "log")}
+    clock = ("seconds", "tokens_per_second")
+    paths = ("model", "checkpoint", "best_checkpoint", "log")
+    return {k: v for k, v in facts.items() if k not in (*clock, *paths)}

@@ -1,0 +1,56 @@
+"""What a run says of itself when it is over, and in the card of its model.
+
+Comes in: a run in progress. Goes out: plain values. Nothing here decides anything about training.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from corpusforge.trainer import checkpoint
+
+if TYPE_CHECKING:
+    from corpusforge.trainer.loop import Run
+
+
+def of_card(run: Run) -> dict[str, Any]:
+    """What the model card says of the training."""
+    training = {
+        "preset": run.job.settings.preset,
+        "steps": f"{run.done:,} of {run.job.course.steps:,}",
+        "tokens read": f"{run.tokens:,}",
+        "loss": f"{run.last['loss']:.4f}" if run.last else None,
+        "held-out MLM loss": f"{run.heldout.loss:.4f}" if run.heldout else None,
+        "seed": run.job.settings.seed,
+    }
+    if run.initial:
+        training["began from"] = f"{Path(run.initial['folder']).name}, weights {run.initial['digest']}"
+        training["of its weights"] = run.initial["filled"]
+    return {"corpus": run.fingerprint, "training": {k: v for k, v in training.items() if v is not None}}
+
+
+def of_run(run: Run, seconds: float, tokens: int) -> dict[str, Any]:
+    """What the caller is told; ``seconds`` and ``tokens``: of this process."""
+    heldout = dataclasses.asdict(run.heldout) if run.heldout else None
+    best = checkpoint.best_of(checkpoint.all_folders(run.output))
+    return {
+        "steps": run.done,
+        "tokens": run.tokens,
+        "skipped_steps": len(run.spikes.skipped) if run.spikes else 0,
+        "parameters": sum(weight.numel() for weight in run.model.parameters()),
+        "loss": run.last.get("loss"),
+        "mlm_accuracy": run.last.get("mlm_accuracy"),
+        "unigram": run.line,
+        "heldout": heldout,
+        "best_checkpoint": str(best) if best else None,
+        "seconds": seconds,
+        "tokens_per_second": tokens / seconds if tokens else run.last.get("tokens_per_second"),
+        "device": str(run.job.device),
+        "precision": "bf16" if run.job.dtype else "fp32",
+        "attention": run.job.attention,
+        "model": str(run.output / "model"),
+        "checkpoint": str(run.newest),
+        "log": str(run.output / "log.jsonl"),
+    }

@@ -1,0 +1,99 @@
+"""Where a run begins: at the newest valid checkpoint, at a model it was told to begin from, or at drawn weights.
+
+Comes in: a run that has not begun. Goes out: the same run, as it was when the checkpoint was written; `state_of` is the
+way back. Decision: everything that is not a function of the step (plans of a budget, losses that a judge of spikes has
+seen, what is not logged yet) lies in the checkpoint.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+import corpusforge
+from corpusforge import errors
+from corpusforge.sections.fields import seconds_of
+from corpusforge.trainer import checkpoint, log
+from corpusforge.trainer.budget import Budget
+from corpusforge.trainer.course import Mark
+from corpusforge.trainer.initial import fill
+from corpusforge.trainer.settings import differences
+from corpusforge.trainer.spikes import Spikes
+
+if TYPE_CHECKING:
+    from corpusforge.trainer.loop import Run
+
+
+def begin_from(run: Run) -> dict[str, str]:
+    """Take over the weights the run was told to begin with, before its first step; gives what is recorded of it."""
+    initial = run.job.initial
+    if initial is None or checkpoint.all_folders(run.output):
+        return {}
+    filled = str(fill(run.model, initial))
+    run.progress.say(f"beginning from {initial.folder}; {filled}")
+    return {"folder": str(initial.folder), "digest": initial.digest, "filled": filled}
+
+
+def resume(run: Run) -> None:
+    """Go back to the newest valid checkpoint, if there is any.
+
+    Raises `errors.StageMismatch` for other data or another preset, `errors.TrainingStopped` where all are broken.
+    """
+    for folder, state in checkpoint.valid(run.output, run.progress.say):
+        settings = run.job.settings
+        checkpoint.check_fingerprint(folder, state, run.fingerprint, allow_new_data=settings.allow_new_data)
+        changed = differences(state.settings, settings)
+        if "preset" in changed:
+            what = f"it is a {state.settings['preset']}, and this run is a {settings.preset}"
+            raise errors.StageMismatch(str(folder), what, "name the same preset, or another output folder")
+        if changed:
+            run.progress.say(f"settings changed since {folder.name}: {', '.join(changed)}")
+        checkpoint.restore(folder, state.step, run.model, run.optimizer)
+        run.initial = state.initial
+        run.done, run.tokens, run.newest = state.step, state.tokens, folder
+        run.meter = log.Meter(state.unlogged)
+        _take_up(run, folder, state)
+        run.progress.say(f"resuming behind step {state.step}")
+        return
+    if checkpoint.all_folders(run.output):
+        what, mend = "none of its checkpoints is valid", "delete them to begin anew, or restore one"
+        raise errors.TrainingStopped(str(run.output / "checkpoints"), what, mend)
+
+
+def _take_up(run: Run, folder: Path, state: checkpoint.State) -> None:
+    """What a checkpoint knows beside the weights: which losses were seen, and the plans of a budget."""
+    if run.spikes and state.spikes:
+        run.spikes = Spikes(**state.spikes | {"deviations": run.job.settings.spike_deviations})
+    if run.budget is None:
+        return
+    if not state.marks:
+        what, mend = "it is of a run of steps, without a budget", "go on without a budget, or name another folder"
+        raise errors.StageMismatch(str(folder), what, mend)
+    for mark in state.marks:
+        run.job = run.job.marked(Mark(**mark))
+    run.planned_for = seconds_of(str(state.settings["budget"])) or 0.0
+    run.budget = Budget(run.budget.seconds, state.elapsed, run.began)
+
+
+def state_of(run: Run) -> checkpoint.State:
+    """What a checkpoint holds of a run beside weights and moments."""
+    part = run.job.course.part_of(max(run.done - 1, 0))
+    return checkpoint.State(
+        step=run.done,
+        fingerprint=run.fingerprint,
+        tokens=run.tokens,
+        settings=dataclasses.asdict(run.job.settings),
+        recipe=run.recipe,
+        versions={"corpusforge": corpusforge.__version__, "torch": torch.__version__, "numpy": np.__version__},
+        unlogged=run.finite_rows(),
+        initial=run.initial,
+        heldout=run.heldout.loss if run.heldout and run.measured == run.done else None,
+        heldout_length=run.job.course.parts[part].length,
+        elapsed=run.budget.elapsed if run.budget else 0.0,
+        marks=[dataclasses.asdict(mark) for mark in run.job.course.marks],
+        spikes=dataclasses.asdict(run.spikes) if run.spikes else {},
+    )
