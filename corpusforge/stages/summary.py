@@ -173,8 +173,12 @@ def _alarms(outcome: Outcome) -> list[str]:
 
 def show_plan(plan: dict[str, Any]) -> None:
     """What ``pretrain --dry-run`` found out."""
-    rows = [[words(key), value if isinstance(value, str) else number(value)] for key, value in plan.items()]
+    differs = [[str(value)] for key, value in plan.items() if key.startswith("differs_")]
+    shown = {key: value for key, value in plan.items() if not key.startswith("differs_")}
+    rows = [[words(key), value if isinstance(value, str) else number(value)] for key, value in shown.items()]
     terminal.show(terminal.table("Training plan", ["", "value"], rows))
+    if differs:
+        terminal.show(terminal.table(f"Where it is not {plan['preset']} as published", ["what"], differs))
 
 
 def show_run(outcomes: Sequence[tuple[str, Outcome]], report: str | None) -> None:
