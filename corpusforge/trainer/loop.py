@@ -204,9 +204,10 @@ class Run:
         job, step = self.job, self.done
         batches = self.feed.next()
         agreed = self.ranks.agree(batches, self.flag.number)
-        self.flag.number = agreed.stop
+        if agreed.stop:
+            self.flag.number = agreed.stop
         sums = None
-        if not self.flag:
+        if not (agreed.stop if self.ranks.count > 1 else self.flag):
             sums = gradients(
                 self.callable,
                 batches,

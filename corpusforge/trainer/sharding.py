@@ -21,7 +21,7 @@ from corpusforge.trainer.ranks import Ranks
 def shard(
     model: Encoder, optimizer: torch.optim.Optimizer, make: Callable[[Encoder], torch.optim.Optimizer], ranks: Ranks
 ) -> torch.optim.Optimizer:
-    """Shard a model over all ranks, layer by layer, and give the optimiser of its parts; ``make``: makes a fresh one."""
+    """Shard a model over all ranks, layer by layer; gives the optimiser of its parts, which ``make`` makes."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
     from torch.distributed.tensor import distribute_tensor

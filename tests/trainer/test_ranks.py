@@ -1,0 +1,125 @@
+"""Two ranks are one, in loss and gradient; they stop together, and a run goes on from any number to any other."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from made_up_instances import Data
+from safetensors.torch import load_file
+from training_runs import logged
+
+from corpusforge.trainer import checkpoint
+from corpusforge.trainer.ranks import Ranks
+from corpusforge.trainer.settings import Settings
+
+pytest_plugins = ["made_up_data"]
+MakeData = Callable[..., Data]
+SCRIPT = Path(__file__).parent / "ranks_script.py"
+
+
+def launch(data: Data, output: Path, settings: Settings, ranks: int, **more: Any) -> int:
+    """Run the script on so many ranks, each a process as torchrun would start it; gives the first exit code."""
+    values = {k: v for k, v in dataclasses.asdict(settings).items() if k != "masking"}
+    task = {"data": data.instances, "vocabulary": data.vocabulary, "output": str(output), "settings": values}
+    task |= {"gradient": False, "stop": None, "resume": True} | more
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(ranks), "OMP_NUM_THREADS": "1"}
+    running = []
+    for number in range(ranks):
+        own = os.environ | shared | {"RANK": str(number), "LOCAL_RANK": str(number)}
+        command = [sys.executable, str(SCRIPT), json.dumps(task)]
+        running.append(subprocess.Popen(command, env=own, stderr=subprocess.PIPE, text=True))
+    ends = [process.communicate(timeout=240)[1] for process in running]
+    codes = {process.returncode for process in running}
+    assert len(codes) == 1, ends
+    code = codes.pop()
+    assert code in (0, 143), ends
+    return code
+
+
+def weights(run: Path) -> dict[str, torch.Tensor]:
+    newest = checkpoint.all_folders(run)[0]
+    return load_file(newest / "model.safetensors") | load_file(newest / "optimizer.safetensors")
+
+
+def assert_close(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor], tolerance: float) -> None:
+    assert one.keys() == other.keys()
+    for name, value in one.items():
+        assert (value - other[name]).norm() <= tolerance * value.norm() + 1e-5, name
+
+
+@pytest.fixture
+def quick_run(small_run: Settings) -> Settings:
+    """Four steps, the first two short, without dropout, each of several micro-batches."""
+    changes = {"steps": 4, "short_share": 0.5, "dropout": 0.0, "evaluate_steps": 4, "checkpoint_steps": 2}
+    return dataclasses.replace(small_run, **changes, log_steps=1, micro_batch_tokens=100)
+
+
+@pytest.mark.slow
+def test_two_ranks_are_one(make_data: MakeData, quick_run: Settings, tmp_path: Path) -> None:
+    """In every loss, the gradient of a step, and the weights behind four; packed, padded and sharded."""
+    data = make_data(pairs=True)
+    assert launch(data, tmp_path / "one", quick_run, 1, gradient=True) == 0
+    expected = load_file(tmp_path / "one/gradient.safetensors")
+    kinds = {"packed": {}, "padded": {"packing": False, "micro_batch_tokens": 400}, "fsdp": {"sharding": "fsdp"}}
+    for kind, changes in kinds.items():
+        run = tmp_path / kind
+        settings = dataclasses.replace(quick_run, **changes)  # type: ignore[arg-type]
+        launch(data, run, settings, 2, gradient=kind != "fsdp")
+        if kind != "fsdp":
+            found = load_file(run / "gradient.safetensors")
+            assert torch.allclose(expected["sums"], found["sums"], rtol=1e-5)
+            for name in expected.keys() - {"sums", "batches"}:
+                assert torch.allclose(expected[name], found[name], atol=1e-6, rtol=1e-3), name
+            assert found["batches"] < expected["batches"] or kind == "padded"
+        assert_close(weights(tmp_path / "one"), weights(run), 2e-3)
+        for mine, theirs in zip(logged(tmp_path / "one"), logged(run), strict=True):
+            assert mine.keys() == theirs.keys()
+            for key in {"step", "tokens", "loss", "grad_norm", "heldout_loss"} & mine.keys():
+                assert mine[key] == pytest.approx(theirs[key], rel=1e-3), key
+
+
+@pytest.mark.slow
+def test_ranks_stop_together_and_any_number_goes_on(make_data: MakeData, quick_run: Settings, tmp_path: Path) -> None:
+    """The signal reaches one rank only; the run goes on from two sharded ranks to one, and to two."""
+    data = make_data()
+    launch(data, tmp_path / "straight", quick_run, 1)
+    settings = dataclasses.replace(quick_run, checkpoint_steps=1000, sharding="fsdp")
+    assert launch(data, tmp_path / "moved", settings, 2, stop=(1, signal.SIGTERM)) == 143
+    assert [folder.name for folder in checkpoint.all_folders(tmp_path / "moved")] == ["step-000001"]
+    assert launch(data, tmp_path / "moved", settings, 1, stop=(2, signal.SIGTERM)) == 143
+    assert launch(data, tmp_path / "moved", settings, 2) == 0
+    assert_close(weights(tmp_path / "straight"), weights(tmp_path / "moved"), 2e-3)
+    assert [line["step"] for line in logged(tmp_path / "moved")] == [1, 2, 3, 4, 4]
+
+
+def test_shares_are_equally_many_and_together_the_step(make_data: MakeData, small_run: Settings) -> None:
+    from corpusforge.trainer.prepare import prepare
+
+    data = make_data()
+    for packing in (True, False):
+        settings = dataclasses.replace(small_run, packing=packing)
+        job = prepare(data.instances, settings, vocab_folder=data.vocabulary)
+        whole = job.batches(8)
+        for count in (1, 2, 3, 7):
+            jobs = [dataclasses.replace(job, ranks=Ranks(number, count)) for number in range(count)]
+            shares = [one.batches(8) for one in jobs]
+            assert len({len(share) for share in shares}) == 1
+            made = [batch for share in shares for batch in share]
+            assert sum(batch.tokens for batch in made) == sum(batch.tokens for batch in whole)
+            assert sum(batch.masked_count for batch in made) == sum(batch.masked_count for batch in whole)
+            numbers = [n for one, share in zip(jobs, shares, strict=True) for n in one.ranks.numbers(len(share))]
+            assert sorted(numbers) == list(range(len(made)))
