@@ -12,12 +12,11 @@ import time
 import torch
 
 from corpusforge.trainer import plan
-from corpusforge.trainer.course import Mark
+from corpusforge.trainer.course import Mark, fitting
 from corpusforge.trainer.prepare import Job
 
 MARKS = 50
 """Plans made in a run, about: the last one is off by the error of the speed over a fiftieth of the time."""
-MOST_STEPS = 1 << 40
 
 
 class Budget:
@@ -69,26 +68,8 @@ class Budget:
             torch.cuda.synchronize(job.device)
         self._measure()
         self._planned = now = self.elapsed
-        left, course = self.seconds - now - sum(self.closing.values()), job.course
-        progress = course.progress(at) if course.marks else 0.0
-        passed = course.parts[0].stop if course.marks and course.parts[0].stop <= at else None
-
-        def planned(steps: int) -> Mark:
-            switch = max(at, 1, round(course.short_share * steps)) if passed is None else passed
-            return Mark(at, progress, steps, switch, now)
-
-        def cost(steps: int) -> float:
-            parts = course.marked(planned(steps)).parts
-            tokens = [max(0, p.tokens_before(min(p.stop, steps)) - p.tokens_before(max(done, p.start))) for p in parts]
-            return sum(t * each for t, each in zip(tokens, self._per_token, strict=True))
-
-        low, high = max(done, 1), max(done, 1) + 1
-        while cost(high) <= left and high < MOST_STEPS:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if cost(middle) <= left else (low, middle)
-        return planned(low)
+        left = self.seconds - now - sum(self.closing.values())
+        return fitting(job.course, left, self._per_token, done=done, at=at, now=now)
 
     def _measure(self) -> None:
         """Take over what the tokens of this part cost, all that lies between steps included; others by their ratio."""

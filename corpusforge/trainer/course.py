@@ -9,6 +9,7 @@ checkpoints and the log hold. So a resumed run never finds a schedule that has e
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from corpusforge import errors
@@ -16,6 +17,9 @@ from corpusforge.loader.order import Part, Ramp
 from corpusforge.trainer.presets import Preset, find_preset
 from corpusforge.trainer.schedule import ONE_CYCLE_RISE, learning_rate
 from corpusforge.trainer.settings import Settings
+
+MOST_STEPS = 1 << 40
+"""Where a search for steps that fit a budget gives up."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,36 @@ class Course:
             parts[0] = dataclasses.replace(parts[0], stop=mark.switch)
             parts[1] = dataclasses.replace(parts[1], start=mark.switch)
         parts[-1] = dataclasses.replace(parts[-1], stop=max(mark.steps, parts[-1].start))
-        return dataclasses.replace(self, steps=mark.steps, parts=tuple(parts), marks=(*self.marks, mark))
+        warmup = round(self.warmup_share * mark.steps) if self.warmup_share >= 0 else self.warmup_steps
+        changes = {"steps": mark.steps, "warmup_steps": warmup, "marks": (*self.marks, mark)}
+        return dataclasses.replace(self, parts=tuple(parts), **changes)
+
+
+def fitting(course: Course, left: float, seconds_a_token: Sequence[float], *, done: int, at: int, now: float) -> Mark:
+    """The mark from step ``at`` on with as many steps as fit into ``left`` seconds behind ``done`` steps.
+
+    ``seconds_a_token``: one a part; ``now``: seconds spent, for the record. A switch that lies behind stays there.
+    """
+    progress = course.progress(at) if course.marks else 0.0
+    first = course.parts[0]
+    passed = first.stop if course.marks and first.stop <= at else None
+
+    def planned(steps: int) -> Mark:
+        switch = max(at, 1, round(course.short_share * steps)) if passed is None else passed
+        return Mark(at, progress, steps, switch, now)
+
+    def cost(steps: int) -> float:
+        parts = course.marked(planned(steps)).parts
+        tokens = [max(0, p.tokens_before(min(p.stop, steps)) - p.tokens_before(max(done, p.start))) for p in parts]
+        return sum(count * each for count, each in zip(tokens, seconds_a_token, strict=True))
+
+    low, high = max(done, 1), max(done, 1) + 1
+    while cost(high) <= left and high < MOST_STEPS:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if cost(middle) <= left else (low, middle)
+    return planned(low)
 
 
 def chart(settings: Settings, longest: int) -> Course:

@@ -16,7 +16,9 @@ import time
 import torch
 
 from corpusforge.loader.order import Stream
+from corpusforge.sections.fields import seconds_of
 from corpusforge.shards import Manifest
+from corpusforge.trainer.course import fitting
 from corpusforge.trainer.deviations import deviations
 from corpusforge.trainer.model import SPAN_POSITION_WIDTH, Architecture, Encoder
 from corpusforge.trainer.prepare import Job, prepare
@@ -97,8 +99,12 @@ def plan(data_folder: str, settings: Settings, *, vocab_folder: str) -> dict[str
     Raises what `prepare.prepare` raises.
     """
     job = prepare(data_folder, settings, vocab_folder=vocab_folder)
+    speed, budget = flops_per_second(job), seconds_of(settings.budget)
+    if budget:
+        costs = [step_flops_per_token(stream, job) / speed for stream in job.streams]
+        job = job.marked(fitting(job.course, budget, costs, done=0, at=0, now=0.0))
     spent = [tokens_of(stream) * step_flops_per_token(stream, job) for stream in job.streams]
-    tokens, speed = sum(map(tokens_of, job.streams)), flops_per_second(job)
+    tokens = sum(map(tokens_of, job.streams))
     found: dict[str, int | float | str] = {
         "preset": settings.preset,
         "parameters": parameters(job.shape),
