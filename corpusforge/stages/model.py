@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from corpusforge.stages.stage import Execution, Outcome
 TRAINED_HOW = (
     *("checkpoint_steps", "keep_checkpoints", "evaluate_steps", "log_steps", "tensorboard"),
     *("keep_best", "wandb", "on_spike", "loader_threads"),
-    *("device", "threads", "allow_new_data", "init"),  # init: its weights are a digest of their own
+    *("device", "threads", "sharding", "allow_new_data", "init"),  # init: its weights are a digest of their own
 )
 TESTED_HOW = ("batch_tokens", "blimp_data", "glue_data", "squad_data")
 """Settings that say how to train or test, and not what comes out: no part of the digest."""
@@ -53,7 +54,17 @@ def _digested(section: Any, seed: int, how: Sequence[str]) -> dict[str, Any]:
 
 
 def pretrain(made: Recipe, data: str, output: str, execution: Execution, *, resume: bool) -> Outcome:
-    """Train an encoder: ``model/``, ``checkpoints/``, ``log.jsonl``."""
+    """Train an encoder: ``model/``, ``checkpoints/``, ``log.jsonl``; under torchrun, as one of its ranks."""
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        return _pretrain(made, data, output, execution, None, resume=resume)
+    from corpusforge.trainer.ranks import joined
+
+    with joined(made.pretrain.device) as ranks:
+        return _pretrain(made, data, output, execution, ranks, resume=resume)
+
+
+def _pretrain(made: Recipe, data: str, output: str, execution: Execution, ranks: Any, *, resume: bool) -> Outcome:
+    """``ranks``: `trainer.ranks.Ranks`, None for one process. The first holds the folder; the others follow and end."""
     manifest, fingerprint = _data(data)
     settings = _settings(made, manifest)
     check_preset(made)
@@ -63,24 +74,36 @@ def pretrain(made: Recipe, data: str, output: str, execution: Execution, *, resu
     reads = [data]
     if made.pretrain.init:
         above["init"], reads = _initial_digest(settings, data), [data, made.pretrain.init]
-    with claim(output, "pretrain", section, above, overwrite=execution.overwrite, reads=reads) as digest:
-        done = finished(output, digest)
-        if done and not made.pretrain.allow_new_data:
-            return Outcome(output, done, skipped=True)
+
+    def train() -> dict[str, Any]:
         from corpusforge.trainer import loop
 
+        return loop.pretrain(
+            data,
+            output,
+            settings,
+            vocab_folder=shards.join(data, "vocab"),
+            manifest_digest=fingerprint,
+            recipe=recipe.as_dict(made),
+            card=_card(made, data, manifest),
+            progress=execution.progress,
+            resume=resume,
+            ranks=ranks,
+        )
+
+    if ranks and not ranks.is_first:
+        if ranks.from_first(None) == "train":
+            train()
+        raise SystemExit(0)
+    with claim(output, "pretrain", section, above, overwrite=execution.overwrite, reads=reads) as digest:
+        done = finished(output, digest)
+        is_whole = done is not None and not made.pretrain.allow_new_data
+        if ranks:
+            ranks.from_first("end" if is_whole else "train")
+        if done and is_whole:
+            return Outcome(output, done, skipped=True)
         with stage.timed(output, "pretrain", execution) as measured:
-            facts = loop.pretrain(
-                data,
-                output,
-                settings,
-                vocab_folder=shards.join(data, "vocab"),
-                manifest_digest=fingerprint,
-                recipe=recipe.as_dict(made),
-                card=_card(made, data, manifest),
-                progress=execution.progress,
-                resume=resume,
-            )
+            facts = train()
         numbers = _numbers(facts, leave_out="seconds")
         weights = shards.file_digest(shards.join(output, "model/model.safetensors"))
         result = stage.manifest_of(output, "pretrain", digest, section, above, statistics=numbers)

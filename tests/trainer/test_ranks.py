@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -19,6 +20,7 @@ from made_up_instances import Data
 from safetensors.torch import load_file
 from training_runs import logged
 
+from corpusforge import shards
 from corpusforge.trainer import checkpoint
 from corpusforge.trainer.ranks import Ranks
 from corpusforge.trainer.settings import Settings
@@ -123,3 +125,21 @@ def test_shares_are_equally_many_and_together_the_step(make_data: MakeData, smal
             assert sum(batch.masked_count for batch in made) == sum(batch.masked_count for batch in whole)
             numbers = [n for one, share in zip(jobs, shares, strict=True) for n in one.ranks.numbers(len(share))]
             assert sorted(numbers) == list(range(len(made)))
+
+
+@pytest.mark.slow
+def test_torchrun_starts_the_command(make_data: MakeData, tmp_path: Path) -> None:
+    """One rank claims the folder, writes and talks; run again, all see that it is done."""
+    data = make_data()
+    shutil.copytree(data.vocabulary, Path(data.instances) / "vocab")
+    manifest = shards.Manifest.load(data.instances)
+    dataclasses.replace(manifest, recipe={"instances": {"masks": "dynamic"}, "seed": 0}).save(data.instances)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-m"]
+    command += ["corpusforge", "pretrain", data.instances, "--output", str(tmp_path / "out"), "--preset", "bert-tiny"]
+    command += ["--steps", "2", "--batch-tokens", "320", "--device", "cpu"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    for _ in range(2):
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+        assert done.returncode == 0, done.stderr
+        assert shards.Manifest.load(str(tmp_path / "out")).stage == "pretrain"
+    assert [line["step"] for line in logged(tmp_path / "out")] == [2, 2]
