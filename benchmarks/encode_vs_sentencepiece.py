@@ -6,8 +6,9 @@
 The vocabulary is learned from the first tenth of the text. Both sides get the same sentences; the package encodes them
 with the spiece.model that stands in our folder, which holds the same normalisation. Ids are compared, every one, with
 `tokenizers` (which must agree) and with the package (sentences that differ are counted: equal sums of scores are
-broken by rounding). ``cold``: the encoder has seen nothing yet; ``warm``: it has seen this text. ``--learn`` also
-measures learning: the package reading the text, and ours counting words first, its rules included.
+broken by rounding). ``cold``: the encoder has seen nothing yet; ``warm``: it has seen this text. Seconds are
+those of the processor. ``--learn`` also measures learning: the package reading the text, and ours counting words first,
+its rules included.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@
 
 The vocabulary is learned from the first tenth of the text. Both sides get the same sentences; their ids are compared,
 every one, before a figure is printed. ``cold``: the encoder has seen nothing yet, as at the start of a shard;
-``warm``: it has seen this text. The library's side of counting is its normaliser and pre-tokeniser with a Counter.
+``warm``: it has seen this text. Seconds are those of the processor, so that other work on the machine counts little.
+The library's side of counting is its normaliser and pre-tokeniser with a Counter.
 With ``--model bpe`` (byte-level, as GPT-2 and RoBERTa cut) `tiktoken` encodes too where it is installed, with the same
 merges; how many of its sentences have the same ids is printed.
 """
@@ -61,13 +62,13 @@ def read_texts(paths: list[str], limit: int) -> list[str]:
 
 
 def median_seconds(rounds: int, *works: Callable[[], Any]) -> list[float]:
-    """Median seconds of each piece of work; every round does each once, one after the other."""
+    """Median processor seconds of each piece of work; every round does each once, one after the other."""
     taken: list[list[float]] = [[] for _ in works]
     for _ in range(rounds):
         for times, work in zip(taken, works, strict=True):
-            begin = time.perf_counter()
+            begin = time.process_time()
             work()
-            times.append(time.perf_counter() - begin)
+            times.append(time.process_time() - begin)
     return [statistics.median(times) for times in taken]
 
 
