@@ -107,8 +107,8 @@ class Course:
             parts[1] = dataclasses.replace(parts[1], start=mark.switch)
         parts[-1] = dataclasses.replace(parts[-1], stop=max(mark.steps, parts[-1].start))
         warmup = round(self.warmup_share * mark.steps) if self.warmup_share >= 0 else self.warmup_steps
-        changes = {"steps": mark.steps, "warmup_steps": warmup, "marks": (*self.marks, mark)}
-        return dataclasses.replace(self, parts=tuple(parts), **changes)
+        marks = (*self.marks, mark)
+        return dataclasses.replace(self, steps=mark.steps, warmup_steps=warmup, parts=tuple(parts), marks=marks)
 
 
 def fitting(course: Course, left: float, seconds_a_token: Sequence[float], *, done: int, at: int, now: float) -> Mark:

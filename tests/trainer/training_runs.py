@@ -24,6 +24,7 @@ class Said:
 
     def __init__(self, at: int = -1, then: Callable[[], None] = lambda: None) -> None:
         self.lines: list[str] = []
+        self.noted: list[str] = []
         self.done, self.at, self.then = 0, at, then
 
     def start(self, label: str, total: int, unit: str) -> None: ...
@@ -35,7 +36,8 @@ class Said:
 
     def finish(self) -> None: ...
 
-    def note(self, text: str) -> None: ...
+    def note(self, text: str) -> None:
+        self.noted.append(text)
 
     def say(self, line: str) -> None:
         self.lines.append(line)
