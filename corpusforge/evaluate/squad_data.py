@@ -146,12 +146,12 @@ def cut_windows(tokenizer: Any, questions: Questions, cls: int, sep: int, longes
 
 
 def _window_begins(tokens: int, room: int) -> range:
-    """Where windows begin: every STRIDE tokens, until one holds the end.
+    """Where windows begin: every STRIDE tokens, in small windows every half of one, until one holds the end.
 
-    >>> list(_window_begins(300, 200)), list(_window_begins(200, 200)), list(_window_begins(200, 60))
-    ([0, 128], [0], [0, 60, 120, 180])
+    >>> list(_window_begins(500, 300)), list(_window_begins(200, 200)), list(_window_begins(150, 60))
+    ([0, 128, 256], [0], [0, 30, 60, 90])
     """
-    step = min(STRIDE, room)
+    step = min(STRIDE, max(room // 2, 1))
     return range(0, max(tokens - room + step - 1, 0) // step * step + 1, step)
 
 
