@@ -13,6 +13,9 @@ import torch
 import torch.nn.functional as F
 from made_up_instances import Data
 from safetensors.torch import load_file
+from test_ranks import assert_close, launch, weights
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
 from training_runs import assert_equal_runs, stop_at, train
 
 from corpusforge import errors
@@ -24,10 +27,11 @@ from corpusforge.loader.rows import draw_masks, gather
 from corpusforge.shards import Manifest
 from corpusforge.trainer import checkpoint
 from corpusforge.trainer.batches import make_batches
+from corpusforge.trainer.losses import batch_losses
 from corpusforge.trainer.model import Architecture, Encoder, initialise
 from corpusforge.trainer.names import config
 from corpusforge.trainer.optimizers import make_optimizer
-from corpusforge.trainer.plan import parameters
+from corpusforge.trainer.plan import flops_per_token, parameters
 from corpusforge.trainer.prepare import prepare
 from corpusforge.trainer.presets import PRESETS
 from corpusforge.trainer.settings import Settings
@@ -170,3 +174,48 @@ def test_presets_have_the_sizes_of_transformers_models(preset: str, pairs: bool)
     published = {"albert-base": 12, "albert-large": 18, "albert-xlarge": 60, "albert-xxlarge": 235}  # table 1
     if pairs and preset in published:
         assert abs(count / 1e6 - published[preset]) < (1 if preset != "albert-xxlarge" else 13)
+
+
+@pytest.mark.parametrize("preset", FAMILIES)
+def test_losses_of_all_heads_do_not_depend_on_micro_batches(
+    make_data: MakeData, small_run: Settings, preset: str
+) -> None:
+    data, found = make_data(**FAMILIES[preset]), []
+    for budget in (10_000, 160):
+        changes = {"micro_batch_tokens": budget, "dropout": 0.0, "batch_tokens": 1000}
+        job = prepare(data.instances, settings_of(preset, small_run, **changes), vocab_folder=data.vocabulary)
+        model = Encoder(job.shape)
+        initialise(model, 0)
+        sums = gradients(model, job.batches(7), seed=0, step=7, device=job.device, dtype=None)
+        assert sums is not None
+        found.append((sums, {name: weight.grad for name, weight in model.named_parameters()}))
+    (sums, whole), (other_sums, parts) = found
+    assert torch.allclose(sums, other_sums, rtol=1e-5)
+    for name, gradient in whole.items():
+        assert gradient is not None, name  # every weight of every head learns
+        assert torch.allclose(gradient, parts[name], atol=1e-6, rtol=1e-3), name
+
+
+@pytest.mark.parametrize("preset", FAMILIES)
+def test_flops_are_those_that_torch_counts(make_data: MakeData, small_run: Settings, preset: str) -> None:
+    """But for the pooler and the head for pairs, which see one token of a sequence."""
+    data = make_data(words=True)
+    settings = settings_of(preset, small_run, packing=False, dropout=0.0, micro_batch_tokens=200)
+    job = prepare(data.instances, settings, vocab_folder=data.vocabulary)
+    model = Encoder(job.shape)
+    batch = dataclasses.replace(job.batches(0)[0], is_real=None)  # padding costs what text does
+    assert batch.spans is None or len(batch.spans) == len(batch.masked)
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+        batch_losses(model, batch, None)[1].mean(1, 1).backward()
+    expected = flops_per_token(job.shape, batch.input_ids.shape[1], len(batch.masked) / batch.size) * batch.size
+    assert counter.get_total_flops() == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.slow
+def test_a_shared_layer_is_sharded_as_others_are(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
+    """ALBERT's one layer is gathered and parted again each time it is applied."""
+    changes = {"steps": 4, "dropout": 0.0, "optimizer": "adamw", "micro_batch_tokens": 100, "log_steps": 1}
+    run, data = settings_of("albert-tiny", small_run, **changes), make_data(pairs=True)
+    launch(data, tmp_path / "one", run, 1)
+    launch(data, tmp_path / "two", dataclasses.replace(run, sharding="fsdp"), 2)
+    assert_close(weights(tmp_path / "one"), weights(tmp_path / "two"), 2e-3)
