@@ -1,20 +1,27 @@
-"""Training speed against transformers on the very same batches: real tokens a second, padding, data wait, memory.
+"""Training speed against transformers on the same instances: real tokens a second, padding, data wait, memory, MFU.
 
-    python benchmarks/trainer.py --preset bert-mini --steps 20
-    python benchmarks/trainer.py --data RUN/instances --preset bert-base --batch-tokens 65536   # on a GPU
+    python benchmarks/trainer.py --preset bert-mini --steps 5 --batch-tokens 8192 --lengths sentences --threads 1
+    python benchmarks/trainer.py --preset bert-base --length 128 --batch-tokens 262144 --micro-batch-tokens 65536 \
+        --precision bf16 --compile --steps 30 --warmup 10                      # on a GPU; and with --length 512
+    python benchmarks/trainer.py --data RUN/instances --preset bert-base ...   # on instances of your own
 
-Ours is the encoder with its head on masked positions only; the peer is transformers' model of the same shape, fed the
-same micro-batches with labels of -100 elsewhere, under the same autocast and AdamW. Every side runs in a process of
-its own (for its peak memory), one after the other, as often as --rounds says; figures are medians. Without --data
-the instances are made up: lengths spread as at document ends, ids uniform, which changes no cost.
+Ours is the trainer's own step: instances packed, its head on masked positions only. The peer is transformers' model of
+the same shape (`BertForMaskedLM`), with labels of -100 where nothing is masked, under the same autocast and AdamW, on
+the same instances of the same steps: as they come, padded to the longest of each micro-batch (its Trainer and collator
+do so), and once more in micro-batches of equal lengths ("by length", the best that padding can do). Every side runs in
+a process of its own (for its peak memory), one after the other, as often as --rounds says; figures are medians.
+
+Without --data the instances are made up: ids uniform, which changes no cost, lengths as --lengths says.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import importlib.metadata
 import multiprocessing
+import os
 import platform
 import statistics
 import tempfile
@@ -29,22 +36,30 @@ from corpusforge import schemas, seeds, shards
 from corpusforge.tokens.wordpiece import arrange
 from corpusforge.tokens.words import Normalization
 
-SIDES = ("corpusforge", "transformers")
+SIDES = ("corpusforge", "transformers", "transformers by length")
+
+DECILES = {
+    "documents": (14, 68, 99, 107, 111, 113, 116, 119, 123, 126, 128),
+    "sentences": (6, 11, 15, 19, 22, 24, 28, 32, 37, 47, 128),
+}
+"""Tokens of instances, least to most, at length 128: documents: doc-sentences of the bundled sample (the quickstart
+recipe); sentences: those of 400 articles of English Wikipedia, one an instance. Other lengths: in proportion."""
 
 
-def make_up(folder: Path, *, vocabulary: int, length: int, tokens: int) -> None:
-    """Write instances and a vocabulary: three of four instances are full, the rest of any length."""
+def make_up(folder: Path, *, vocabulary: int, length: int, lengths: str, tokens: int) -> None:
+    """Write instances of made-up ids and a vocabulary."""
     vocab = arrange([f"w{k}" for k in range(vocabulary - 133)], vocabulary, 128, Normalization())
     (folder / "vocab").mkdir(parents=True)
     for name, content in vocab.save_files().items():
         (folder / "vocab" / name).write_bytes(content)
     rng = seeds.rng_for(0, "benchmark", "lengths")
-    count = tokens // length
-    lengths = np.where(rng.random(count) < 0.75, length, rng.integers(8, length + 1, count))
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    deciles = np.array(DECILES[lengths]) * length / 128
+    count = int(tokens / np.mean((deciles[1:] + deciles[:-1]) / 2))
+    sizes = np.interp(rng.random(count) * 10, np.arange(11), deciles).round().astype(np.int64).clip(5, length)
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
     ids = rng.integers(133, vocabulary, offsets[-1]).astype(np.uint16)
     ids[offsets[:-1]], ids[offsets[1:] - 1] = vocab.specials.cls, vocab.specials.sep
-    segments = np.stack([lengths, np.zeros_like(lengths)], 1).astype(np.uint16)
+    segments = np.stack([sizes, np.zeros_like(sizes)], 1).astype(np.uint16)
     columns = [
         pa.ListArray.from_arrays(pa.array(offsets), pa.array(ids)),
         pa.FixedSizeListArray.from_arrays(pa.array(segments.ravel()), 2),
@@ -52,7 +67,7 @@ def make_up(folder: Path, *, vocabulary: int, length: int, tokens: int) -> None:
         pa.array(np.arange(count, dtype=np.uint64)),
         pa.array(np.zeros(count, np.uint32)),
         pa.array(np.zeros(count, np.uint16)),
-        pa.array(lengths.astype(np.uint16)),
+        pa.array(sizes.astype(np.uint16)),
     ]
     schema = schemas.instances_schema(vocabulary, masks=False)
     writer = shards.ShardWriter(str(folder), "train/part-00000-00000.arrow", schema, "arrow")
@@ -67,7 +82,7 @@ def their_model(job: Any) -> Any:
     """transformers' model of the same shape, with its own attention default."""
     import transformers
 
-    from corpusforge.trainer.export import config
+    from corpusforge.trainer.names import config
 
     values = config(job.shape, {"cls": job.specials.cls, "sep": job.specials.sep})
     kind = getattr(transformers, values["architectures"][0])
@@ -87,6 +102,27 @@ def their_loss(model: Any, batch: Any, dtype: Any) -> Any:
         inputs["next_sentence_label"] = batch.pair_labels
     with torch.autocast(batch.input_ids.device.type, dtype=dtype, enabled=dtype is not None):
         return model(**inputs, labels=labels).loss
+
+
+def their_batches(job: Any, step: int, *, by_length: bool) -> list[Any]:
+    """The instances of a step in padded micro-batches: in their own order, equally many in each, or by length."""
+    from corpusforge.loader.layout import cut_micro_batches, lay_out, padded_length
+    from corpusforge.loader.rows import read_step
+    from corpusforge.trainer.batches import to_tensors
+
+    stream = job.streams[job.course.part_of(step)]
+    rows = read_step(job.corpus, stream, step, job.masker)
+    budget = job.settings.micro_batch_tokens
+    if by_length:
+        groups = cut_micro_batches(rows.lengths, budget)
+    else:
+        count = -(-len(rows.lengths) * padded_length(int(rows.lengths.max())) // budget)
+        groups = np.array_split(np.arange(len(rows.lengths)), count)
+    made = []
+    for chosen in groups:
+        laid = lay_out(rows.pick(chosen), None, padded_length(int(rows.lengths[chosen].max())), job.specials.pad)
+        made.append(to_tensors(laid, segments=job.shape.segments > 1, pairs=job.shape.pairs))
+    return [batch.pinned() for batch in made] if job.device.type == "cuda" else made
 
 
 def our_model(job: Any) -> Any:
@@ -113,26 +149,29 @@ def measure(side: str, folder: str, arguments: dict[str, Any], send: Any) -> Non
 
     from corpusforge.loader.feed import Feed
     from corpusforge.trainer import plan
+    from corpusforge.trainer.compiled import compiled
+    from corpusforge.trainer.optimizers import make_optimizer
     from corpusforge.trainer.prepare import prepare
-    from corpusforge.trainer.step import gradients, make_optimizer, update
+    from corpusforge.trainer.step import gradients, update
 
-    steps, warmup = arguments["steps"], arguments["warmup"]
+    steps, warmup, is_ours = arguments["steps"], arguments["warmup"], side == SIDES[0]
     settings = settings_of(arguments)
     if settings.threads:
         torch.set_num_threads(settings.threads)
     job = prepare(folder, settings, vocab_folder=shards.join(folder, "vocab"))
-    model = our_model(job) if side == "corpusforge" else their_model(job)
+    model = our_model(job) if is_ours else their_model(job)
     model.to(job.device).train()
-    run = torch.compile(model, dynamic=True) if settings.compile else model
-    optimizer = make_optimizer(model, job.resolved.preset, job.resolved.learning_rate)
+    run = compiled(model, fixed=is_ours) if settings.compile else model
+    optimizer = make_optimizer(model, job.course.preset, job.course.learning_rate, job.course.optimizer)
+    make = job.batches if is_ours else functools.partial(their_batches, job, by_length=side == SIDES[2])
     sizes, tokens, began = 0, 0, 0.0
-    with Feed(job.batches, 0, steps + warmup) as feed:
+    with Feed(make, 0, steps + warmup) as feed:
         for step in range(steps + warmup):
             if step == warmup:
                 _wait(job.device)
                 sizes, tokens, feed.waited, began = 0, 0, 0.0, time.perf_counter()
             batches = feed.next()
-            if side == "corpusforge":
+            if is_ours:
                 gradients(run, batches, seed=0, step=step, device=job.device, dtype=job.dtype)
             else:
                 for batch in batches:
@@ -145,7 +184,8 @@ def measure(side: str, folder: str, arguments: dict[str, Any], send: Any) -> Non
     flops = plan.flops_per_token(job.shape, job.streams[-1].effective_length, settings.masking.rate)
     figures = {"tokens/s": speed, "padding": 1 - tokens / sizes, "data wait": waited / seconds}
     figures |= {"memory": plan.peak_memory(job.device), "mfu": speed * flops / peak if peak else None}
-    send.send(figures | {"gflops/s": speed * flops / 1e9, "device": str(job.device), "bf16": job.dtype is not None})
+    figures |= {"gflops/s": speed * flops / 1e9, "device": str(job.device), "bf16": job.dtype is not None}
+    send.send(figures | {"attention": job.attention})
 
 
 def _wait(device: Any) -> None:
@@ -177,7 +217,8 @@ def main() -> None:
     parser.add_argument("--data", help="folder of build-instances; made up without it")
     parser.add_argument("--preset", default="bert-mini")
     parser.add_argument("--vocabulary", type=int, default=30_528, help="entries, for made-up data")
-    parser.add_argument("--length", type=int, default=128, help="tokens, for made-up data")
+    parser.add_argument("--length", type=int, default=128, help="tokens at most, for made-up data")
+    parser.add_argument("--lengths", choices=sorted(DECILES), default="documents", help="for made-up data")
     parser.add_argument("--batch-tokens", type=int, default=8192)
     parser.add_argument("--micro-batch-tokens", type=int, default=8192)
     parser.add_argument("--steps", type=int, default=10)
@@ -186,24 +227,30 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--precision", default="auto")
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--packing", action=argparse.BooleanOptionalAction, default=True, help="of ours")
     parser.add_argument("--json", help="write all figures here")
     arguments = vars(parser.parse_args()) | {"short_share": 0.0}
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments["data"] or str(Path(temporary) / "instances")
         if not arguments["data"]:
             needed = arguments["batch_tokens"] * (arguments["steps"] + arguments["warmup"] + 1)
-            make_up(Path(folder), vocabulary=arguments["vocabulary"], length=arguments["length"], tokens=2 * needed)
+            names = ("vocabulary", "length", "lengths")
+            make_up(Path(folder), **{name: arguments[name] for name in names}, tokens=2 * needed)
         rounds = [{side: in_a_process(side, folder, arguments) for side in SIDES} for _ in range(arguments["rounds"])]
     median: dict[str, dict[str, Any]] = {}
     for side in SIDES:
         numbers = [k for k, v in rounds[0][side].items() if isinstance(v, int | float) and not isinstance(v, bool)]
         median[side] = {k: statistics.median(r[side][k] for r in rounds) for k in numbers}
         shown = (f"{k} {v:,.0f}" if v > 10 else f"{k} {v:.3f}" for k, v in median[side].items())
-        print(f"{side:<13}", "   ".join(shown))
-    ours, theirs = median["corpusforge"], median["transformers"]
-    print(f"speed {ours['tokens/s'] / theirs['tokens/s']:.2f}x, memory {ours['memory'] / theirs['memory']:.2f}x")
+        print(f"{side:<22}", "   ".join(shown))
+    ours = median[SIDES[0]]
+    for side in SIDES[1:]:
+        theirs = median[side]
+        speed, memory = ours["tokens/s"] / theirs["tokens/s"], ours["memory"] / theirs["memory"]
+        print(f"against {side}: speed {speed:.2f}x, memory {memory:.2f}x")
     versions = {name: importlib.metadata.version(name) for name in ("torch", "transformers")}
-    print(platform.machine(), versions, {k: rounds[0]["corpusforge"][k] for k in ("device", "bf16")})
+    load = f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+    print(platform.machine(), load, versions, {k: rounds[0][SIDES[0]][k] for k in ("device", "bf16", "attention")})
     if arguments["json"]:
         shards.write_json(arguments["json"], {"arguments": arguments, "rounds": rounds, "versions": versions})
 
