@@ -8,7 +8,8 @@ sum of log p(token | the rest), in nats, in two forms.
   would give it away.
 
 Decision: the model sees each distinct masked row once. The forms share the rows of last tokens of words, the sentences
-of a minimal pair those of the token they differ in; and rows of one length fill a batch, so nothing is padding.
+of a minimal pair those of the token they differ in. Rows of one length fill a batch, so nothing is padding, and the
+last layer computes the masked position alone.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numpy.typing as npt
 import torch
 
 from corpusforge import errors
+from corpusforge.evaluate.one_position import OnePosition
 from corpusforge.instances.ragged import offsets_of, ranges
 from corpusforge.progress import Progress, Silent
 from corpusforge.trainer.model import Encoder
@@ -137,7 +139,7 @@ def pseudo_log_likelihoods(
     progress: Progress | None = None,
 ) -> Scores:
     """The score of each sentence by form, ``{form: [n]}``. Equal ids have exactly equal scores."""
-    shown = progress or Silent()
+    shown, hidden = progress or Silent(), OnePosition(model)
     found = {form: np.zeros(len(sentences.lengths), np.float64) for form in FORMS}
     lengths = sentences.lengths
     shown.start("pseudo-log-likelihoods", int(np.maximum(lengths - 2, 0).sum()), "tokens")
@@ -151,8 +153,7 @@ def pseudo_log_likelihoods(
             row = torch.from_numpy(asked.row[some] - begin).to(device)
             label = torch.from_numpy(asked.label[some]).to(device)
             with torch.autocast(device.type, dtype=dtype, enabled=dtype is not None):
-                hidden = model.encode(rows, torch.zeros_like(rows), None)
-                logits = model.predict(hidden[torch.arange(len(rows), device=device), at]).float()
+                logits = model.predict(hidden(rows, at)).float()
             answers[some] = (logits[row, label] - logits.logsumexp(-1)[row]).double().cpu().numpy()
             shown.advance(int((asked.form[some] == 0).sum()))
         # Summed in float64, token by token: two sentences are compared by differences of sums.

@@ -13,6 +13,7 @@ from corpusforge.evaluate.encoded import encode
 from corpusforge.evaluate.finetune import scores
 from corpusforge.evaluate.heads import Classifier
 from corpusforge.evaluate.likelihood import load_tokenizer, pseudo_log_likelihoods, tokenize
+from corpusforge.evaluate.one_position import OnePosition
 from corpusforge.evaluate.squad_data import Questions, cut_windows
 from corpusforge.trainer.export import export, load_model
 from corpusforge.trainer.model import Architecture, Encoder, initialise
@@ -46,6 +47,11 @@ def test_words_pairs_and_windows_are_the_tokenizers(tmp_path: Path, family: str)
     folder = checkpoint(tmp_path, family)
     model, mine = load_model(folder), load_tokenizer(folder)
     theirs = transformers.AutoTokenizer.from_pretrained(folder)
+    rows, at = torch.randint(5, 200, (6, 9)), torch.tensor([1, 4, 7, 2, 5, 0])
+    with torch.no_grad():
+        whole_rows = model.encode(rows, torch.zeros_like(rows), None)
+        assert torch.allclose(OnePosition(model)(rows, at), whole_rows[torch.arange(6), at], atol=1e-5)
+    assert model.shape.layers == 2
     texts = [text.rstrip(".").split() for text in made_up_text().to_pylist()[:6]]
     sentences = [" ".join(words[:5]) + ("." if n % 2 else "") for n, words in enumerate(texts)]
     masked = transformers.AutoModelForMaskedLM.from_pretrained(folder).eval()
