@@ -38,6 +38,7 @@ class Packed(NamedTuple):
     bounds: Tensor  # [S' + 1] int32, from 0 to N; what lies between two is an instance or padding
     longest: int  # tokens between two bounds, at most
     runs: tuple[tuple[int, int], ...]  # the same bounds as (how many, of how many tokens), side by side
+    flash: bool = False  # whether the device has flash attention: decided outside of what is compiled
 
 
 class Attention(nn.Module):
@@ -65,22 +66,28 @@ class Attention(nn.Module):
         return out
 
 
-def kernel_of(device: torch.device, dtype: torch.dtype | None, dropout: float) -> str:
-    """Name of the kernel for packed instances; ``dtype``: of autocast, None for float32.
+def has_flash(device: torch.device) -> bool:
+    """Whether a device has flash attention."""
+    return device.type == "cuda" and torch.cuda.get_device_capability(device) >= FLASH_CAPABILITY
 
-    >>> kernel_of(torch.device("cpu"), None, 0.1)
+
+def kernel_of(device: torch.device, dtype: torch.dtype | None, dropout: float, *, flash: bool) -> str:
+    """Name of the kernel for packed instances; ``dtype``: of autocast, None for float32; ``flash``: see `has_flash`.
+
+    >>> kernel_of(torch.device("cpu"), None, 0.1, flash=False)
     'grouped'
+    >>> [kernel_of(torch.device("cuda"), torch.bfloat16, dropout, flash=True) for dropout in (0.0, 0.1)]
+    ['varlen', 'jagged']
     """
     if device.type != "cuda":
         return "grouped"
-    is_half = dtype in (torch.bfloat16, torch.float16)
-    has_flash = torch.cuda.get_device_capability(device) >= FLASH_CAPABILITY
-    return "varlen" if is_half and has_flash and not dropout else "jagged"
+    is_half = dtype == torch.bfloat16 or dtype == torch.float16
+    return "varlen" if is_half and flash and not dropout else "jagged"
 
 
 def attend(projected: Tensor, packed: Packed, dropout: float) -> Tensor:
     """Attention inside the instances of ``projected`` [N, 3, H, K]: query, key, value. Returns [N, H K]."""
-    kernel = kernel_of(projected.device, projected.dtype, dropout)
+    kernel = kernel_of(projected.device, projected.dtype, dropout, flash=packed.flash)
     if kernel == "varlen":
         return _varlen(projected, packed)
     mixed: Tensor = (jagged if kernel == "jagged" else grouped)(projected, packed, dropout)

@@ -19,7 +19,7 @@ from torch import Tensor
 from corpusforge.loader import layout
 from corpusforge.loader.layout import cut_micro_batches, lay_out, padded_length
 from corpusforge.loader.rows import Rows
-from corpusforge.trainer.attention import Packed
+from corpusforge.trainer.attention import Packed, has_flash
 
 NOTHING = -100
 """A label that fills up a shape and counts nowhere (`ignore_index` of torch's cross entropy)."""
@@ -69,7 +69,10 @@ class Batch:
 
     def to(self, device: torch.device) -> Batch:
         """The same batch on a device; from pinned memory without waiting for the copy."""
-        return self._with(lambda tensor: tensor.to(device, non_blocking=True))
+        moved = self._with(lambda tensor: tensor.to(device, non_blocking=True))
+        if moved.packed is None:
+            return moved
+        return dataclasses.replace(moved, packed=moved.packed._replace(flash=has_flash(device)))
 
     def pinned(self) -> Batch:
         """The same batch in page-locked memory."""

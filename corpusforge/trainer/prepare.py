@@ -22,7 +22,7 @@ from corpusforge.loader.layout import padded_length
 from corpusforge.loader.order import Stream, moved, streams
 from corpusforge.loader.rows import read_step
 from corpusforge.shards import Manifest
-from corpusforge.trainer.attention import kernel_of
+from corpusforge.trainer.attention import has_flash, kernel_of
 from corpusforge.trainer.batches import Batch, make_batches
 from corpusforge.trainer.course import Course, Mark, chart
 from corpusforge.trainer.initial import Initial, find_initial
@@ -71,7 +71,7 @@ class Job:
         """Which kernel attention runs on."""
         if not self.settings.packing:
             return "padded rows"
-        return f"packed, {kernel_of(self.device, self.dtype, self.shape.dropout)} kernel"
+        return f"packed, {kernel_of(self.device, self.dtype, self.shape.dropout, flash=has_flash(self.device))} kernel"
 
     def _masker_of(self, step: int) -> Masker:
         """What draws the masks of a step: another one each step where the rate changes."""
