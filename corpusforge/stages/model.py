@@ -158,7 +158,8 @@ def _card(made: Recipe, data: str, manifest: Manifest) -> dict[str, Any]:
         folder = str(Path(data).parent / name)
         if shards.exists(shards.join(folder, shards.MANIFEST)):
             tallies[name] = {r: c for r, c in Manifest.load(folder).tallies.items() if r != "kept"}
-    return {"name": made.name, "tallies": tallies, "recipe": recipe.as_dict(made), "rows": manifest.rows}
+    found = {"name": made.name, "tallies": tallies, "recipe": recipe.as_dict(made), "rows": manifest.rows}
+    return found | {"instances": manifest.recipe.get("instances", {})}
 
 
 def evaluate(made: Recipe, checkpoint: str, data: str | None, output: str | None, execution: Execution) -> Outcome:

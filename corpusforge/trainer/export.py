@@ -107,10 +107,10 @@ def model_card(model: Encoder, card: dict[str, Any]) -> str:
     """``README.md``: what the model is, what it read, and what was dropped on the way.
 
     ``card``: ``name``, ``corpus`` (fingerprint), ``tallies`` ({stage: {reason: {"rows", "bytes"}}}), ``training``
-    (plain facts); whatever is missing is left out.
+    (plain facts), ``differs`` (preset, lines); whatever is missing is left out.
     """
-    count = sum(weight.numel() for weight in model.parameters())
     shape = model.shape
+    count = sum(weight.numel() for name, weight in model.named_parameters() if their_names(name, shape.family))
     size = f"{shape.layers} layers, width {shape.width}, {shape.heads} heads, vocabulary {shape.vocabulary:,}"
     lines = ["---", "library_name: transformers", "tags: [fill-mask, corpusforge]", "---", ""]
     lines += [f"# {card.get('name', 'An encoder')}", ""]
@@ -125,4 +125,7 @@ def model_card(model: Encoder, card: dict[str, Any]) -> str:
     if card.get("training"):
         lines += ["## Training", "", "| | |", "|---|---|"]
         lines += [f"| {key} | {value} |" for key, value in card["training"].items()] + [""]
+    preset, differs = card.get("differs", ("", []))
+    if differs:
+        lines += [f"## Where it is not {preset} as published", "", *(f"- {line}" for line in differs), ""]
     return "\n".join(lines)

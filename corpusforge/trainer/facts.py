@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corpusforge.trainer import checkpoint
+from corpusforge.trainer.deviations import deviations
 
 if TYPE_CHECKING:
-    from corpusforge.trainer.loop import Run
+    from corpusforge.trainer.run import Run
 
 
 def of_card(run: Run) -> dict[str, Any]:
@@ -28,7 +29,9 @@ def of_card(run: Run) -> dict[str, Any]:
     if run.initial:
         training["began from"] = f"{Path(run.initial['folder']).name}, weights {run.initial['digest']}"
         training["of its weights"] = run.initial["filled"]
-    return {"corpus": run.fingerprint, "training": {k: v for k, v in training.items() if v is not None}}
+    told = {k: v for k, v in training.items() if v is not None}
+    differs = deviations(run.job, run.card.get("instances", {}))
+    return {"corpus": run.fingerprint, "training": told, "differs": (run.job.settings.preset, differs)}
 
 
 def of_run(run: Run, seconds: float, tokens: int) -> dict[str, Any]:

@@ -138,6 +138,7 @@ class Wicked:
         return Path.touch, (Path("opened"),)
 
 
+@pytest.mark.filterwarnings("ignore:Detected pickle protocol")
 def test_a_pickle_that_does_more_is_not_opened(
     make_data: MakeData, small_run: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,6 +151,18 @@ def test_a_pickle_that_does_more_is_not_opened(
         with pytest.raises(errors.ManifestInvalid, match="unreadable weights"):
             begun(data, small_run, folder)
         assert not (tmp_path / "opened").exists()
+
+
+def test_weights_in_shards(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
+    data, folder = make_data(), tmp_path / "theirs"
+    theirs = their_model(data, folder, "BertForMaskedLM")
+    plain, _ = begun(data, small_run, folder)
+    (folder / "model.safetensors").unlink()
+    theirs.save_pretrained(folder, max_shard_size="500KB")
+    assert len(list(folder.glob("model-*-of-*.safetensors"))) > 1
+    model, told = begun(data, small_run, folder)
+    assert told == "drawn anew: nothing; left out: nothing"
+    assert all(torch.equal(weight, plain.state_dict()[name]) for name, weight in model.state_dict().items())
 
 
 def test_rows_that_padding_added_to_the_vocabulary_are_drawn_anew(

@@ -89,6 +89,9 @@ def test_a_resumed_run_is_bit_equal_and_goes_out(
         theirs = load_file(checkpoint.all_folders(tmp_path / "stopped")[0] / heads.name)
         assert all(torch.equal(weight, theirs[key]) for key, weight in load_file(heads).items())
     assert not (tmp_path / "straight/model/heads.safetensors").exists()
+    card = (tmp_path / "straight/model/README.md").read_text()
+    assert f"## Where it is not {preset} as published" in card
+    assert "- steps 10 (paper: " in card
     name = "AlbertForPreTraining" if preset == "albert-tiny" else "BertForMaskedLM"
     _, told = getattr(transformers, name).from_pretrained(tmp_path / "straight/model", output_loading_info=True)
     assert not any(told[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys"))
