@@ -132,6 +132,9 @@ def read_task(name: str, folder: Path) -> Examples:
         main = REGRESSION
     else:
         classes = _classes(_column(first, label, folder / "train.tsv"))
+        if len(classes) < 2:
+            what = f"all examples have the label {classes[0]!r}"
+            raise errors.InputUnreadable(str(folder / "train.tsv"), what, "name a file with two labels or more")
     parts = {file: _part(table, lost, texts, label, classes, folder / file) for file, (table, lost) in tables.items()}
     return Examples(name, main, classes, parts["train.tsv"], {dev: parts[file] for dev, file in task.dev})
 

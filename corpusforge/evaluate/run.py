@@ -110,7 +110,7 @@ def _check_tasks(tasks: Sequence[str]) -> None:
 
 
 def _check_fit(folder: str, entries: int, embedded: int) -> None:
-    if entries != embedded:
+    if entries > embedded:  # fewer is usual: tables are padded for speed
         what = f"its tokenizer has {entries} entries, its model {embedded}"
         raise errors.StageMismatch(folder, what, "name a checkpoint that pretrain wrote")
 

@@ -92,6 +92,8 @@ def test_bad_folders_are_one_clear_error(tmp_path: Path) -> None:
         read_task("own", tmp_path / "RTE")
     with pytest.raises(errors.InputUnreadable, match="no example"):
         read_task("own", write(tmp_path / "empty", header, ""))
+    with pytest.raises(errors.InputUnreadable, match=r"train\.tsv: all examples have the label '1'"):
+        read_task("own", write(tmp_path / "one", header, "a\t1\nb\t1\n"))
     folder = write(tmp_path / "labels", header, "a\t1\nb\t0\n")
     (folder / "dev.tsv").write_text(header + "a\t1\nb\tmaybe\n")
     with pytest.raises(errors.InputUnreadable, match=r"dev\.tsv: example 2: label 'maybe' is none of train\.tsv's"):
