@@ -1,6 +1,6 @@
-"""Where a run begins: at the newest valid checkpoint, at a model it was told to begin from, or at drawn weights.
+"""Where a run begins (the newest valid checkpoint, a model it was told to begin from, drawn weights), and the way back.
 
-Comes in: a run that has not begun. Goes out: the same run, as it was when the checkpoint was written; `state_of` is the
+Comes in: a run that has not begun. Goes out: the same run, as it was when the checkpoint was written; `save` is the
 way back. Decision: everything that is not a function of the step (plans of a budget, losses that a judge of spikes has
 seen, what is not logged yet) lies in the checkpoint.
 """
@@ -8,6 +8,7 @@ seen, what is not logged yet) lies in the checkpoint.
 from __future__ import annotations
 
 import dataclasses
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,15 +18,18 @@ import torch
 import corpusforge
 from corpusforge import errors
 from corpusforge.sections.fields import seconds_of
-from corpusforge.trainer import checkpoint, log
+from corpusforge.trainer import checkpoint, facts, log
 from corpusforge.trainer.budget import Budget
 from corpusforge.trainer.course import Mark
+from corpusforge.trainer.export import export
 from corpusforge.trainer.initial import fill
+from corpusforge.trainer.model import Encoder
 from corpusforge.trainer.settings import differences
+from corpusforge.trainer.sharding import gathered
 from corpusforge.trainer.spikes import Spikes
 
 if TYPE_CHECKING:
-    from corpusforge.trainer.loop import Run
+    from corpusforge.trainer.run import Run
 
 
 def begin_from(run: Run) -> dict[str, str]:
@@ -97,3 +101,31 @@ def state_of(run: Run) -> checkpoint.State:
         marks=[dataclasses.asdict(mark) for mark in run.job.course.marks],
         spikes=dataclasses.asdict(run.spikes) if run.spikes else {},
     )
+
+
+def save(run: Run) -> None:
+    """Write a checkpoint behind the steps that are done, delete those that are not kept, and publish it."""
+    if run.newest == checkpoint.folder_of(run.output, run.done):
+        return  # stopped right behind one: the whole one stays untouched
+    state, began = state_of(run), time.perf_counter()
+    model, optimizer = run.model, run.optimizer
+    if run.ranks.is_sharded:
+        model, optimizer = gathered(model, optimizer)
+    run.newest = checkpoint.folder_of(run.output, run.done)
+    if run.ranks.is_first:
+        checkpoint.save(run.output, state, model, optimizer, lambda folder: _write_model(run, model, folder))
+    publish(run)
+    if run.budget:
+        run.budget.took("checkpoint", time.perf_counter() - began)
+
+
+def publish(run: Run) -> None:
+    """Make the newest checkpoint the model of the run."""
+    if run.newest is not None and run.ranks.is_first:
+        checkpoint.keep(run.newest, run.job.settings.keep_checkpoints, best=run.job.settings.keep_best)
+        checkpoint.publish(run.newest, run.output / "model")
+
+
+def _write_model(run: Run, model: Encoder, folder: Path) -> None:
+    ids = {"cls": run.job.specials.cls, "sep": run.job.specials.sep}
+    export(model, folder, vocab_folder=run.vocab_folder, ids=ids, card=facts.of_card(run) | run.card)

@@ -19,7 +19,7 @@ from safetensors.torch import load_file
 from training_runs import assert_equal_runs, stop_at, train
 
 from corpusforge import errors
-from corpusforge.trainer import checkpoint, loop, spikes
+from corpusforge.trainer import checkpoint, run, spikes
 from corpusforge.trainer.settings import Settings
 from corpusforge.trainer.spikes import FORGETS, MOST_IN_A_ROW, QUIET_STEPS, Spikes
 
@@ -68,7 +68,7 @@ def test_too_many_in_a_row() -> None:
 
 def leaping(monkeypatch: pytest.MonkeyPatch, steps: tuple[int, ...], factor: float = 1e3) -> None:
     """Losses of some steps (from 0) leap: their gradient is too large by as much."""
-    really = loop.gradients
+    really = run.gradients
     monkeypatch.setattr(spikes, "QUIET_STEPS", 2)
 
     def gradients(model: Any, batches: Any, **more: Any) -> Any:
@@ -79,7 +79,7 @@ def leaping(monkeypatch: pytest.MonkeyPatch, steps: tuple[int, ...], factor: flo
                 weight.grad *= factor
         return sums
 
-    monkeypatch.setattr(loop, "gradients", gradients)
+    monkeypatch.setattr(run, "gradients", gradients)
 
 
 def told(run: Path, name: str) -> list[dict[str, Any]]:
