@@ -78,7 +78,7 @@ def test_bad_folders_are_one_clear_error(tmp_path: Path) -> None:
         find_tasks("")
     with pytest.raises(errors.InputMissing, match=r"no train\.tsv"):
         find_tasks(str(tmp_path))
-    write(tmp_path / "RTE", header, "a\t1\n")
+    write(tmp_path / "RTE", header, "a\t1\nb\t0\n")
     with pytest.raises(errors.RecipeInvalid, match=r"no task 'ColA' in .*; tasks in it: RTE"):
         find_tasks(str(tmp_path), ["ColA"])
     with pytest.raises(errors.InputUnreadable, match=r"train\.tsv: no column 'sentence1' among sentence, label"):
