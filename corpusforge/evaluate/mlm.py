@@ -16,7 +16,8 @@ import torch
 
 from corpusforge import errors
 from corpusforge.instances.masking import Masker, MaskSettings, Specials
-from corpusforge.loader.corpus import Corpus, Ints, flat_positions
+from corpusforge.loader.corpus import Corpus, Ints
+from corpusforge.loader.unigram import count_ids, sampled_rows
 from corpusforge.progress import Progress, Silent
 from corpusforge.trainer.batches import Batch
 from corpusforge.trainer.heldout import frozen_batches
@@ -28,7 +29,7 @@ EDGES = 2 ** np.arange(4, 17)
 """Most tokens of an instance of each group: 16, 32, ... 65,536."""
 
 COUNTED_TOKENS = 50_000_000
-"""Training tokens counted for the unigram line; of a larger corpus evenly spread instances."""
+"""Training tokens counted for the unigram line; of a larger corpus a share of the instances, chosen by hash."""
 
 
 def heldout_loss(
@@ -124,30 +125,7 @@ def _means(sums: Floats, labels: Ints, counts: Ints | None, specials: Specials) 
 
 def token_counts(corpus: Corpus, size: int, limit: int = COUNTED_TOKENS) -> Ints:
     """How often each id stands in the instances, stored masks undone: ``[size]``. Specials are counted too."""
-    rows = np.flatnonzero(corpus.copies == 0)
-    total = int(corpus.lengths[rows].sum())
-    if total > limit:
-        rows = rows[np.linspace(0, len(rows) - 1, len(rows) * limit // total).astype(np.int64)]
-    counts = np.zeros(size, np.int64)
-    windows = np.cumsum(corpus.lengths[rows]) >> 20
-    for some in np.split(rows, np.flatnonzero(np.diff(windows)) + 1):
-        counts += _counts_of(corpus, some, size)
-    return counts
-
-
-def _counts_of(corpus: Corpus, rows: Ints, size: int) -> Ints:
-    lengths = corpus.lengths[rows]
-    within, owner = flat_positions(lengths)
-    ids = corpus.ids.take(rows, within, owner).astype(np.int64)
-    if corpus.masked_positions is not None and corpus.masked_labels is not None:
-        nth, row = flat_positions(corpus.masked_positions.count[rows])
-        begins = np.cumsum(lengths) - lengths
-        at = begins[row] + corpus.masked_positions.take(rows, nth, row)
-        ids[at] = corpus.masked_labels.take(rows, nth, row)
-    if len(ids) and ids.max() >= size:
-        what = f"the instances hold id {ids.max()}, and the vocabulary has {size}"
-        raise errors.StageMismatch("instances", what, "name the vocabulary they were built with")
-    return np.bincount(ids, minlength=size)
+    return count_ids(corpus, sampled_rows(corpus, limit), size)
 
 
 def unigram_loss(counts: Ints, label_counts: Ints, specials: Specials) -> float:

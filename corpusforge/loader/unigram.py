@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from corpusforge import errors
+from corpusforge import errors, seeds
 from corpusforge.instances.masking import Specials
 from corpusforge.loader.corpus import Corpus, Ints, flat_positions
 
@@ -24,13 +24,12 @@ def unigram_entropy(corpus: Corpus, specials: Specials, limit: int = SAMPLED_TOK
 
 
 def sampled_rows(corpus: Corpus, limit: int) -> Ints:
-    """Instances of about ``limit`` tokens: all, or those with the lowest keys."""
+    """Instances of about ``limit`` tokens: all, or a share of them chosen by hash."""
     rows = np.flatnonzero(corpus.copies == 0)
-    if int(corpus.lengths[rows].sum(dtype=np.int64)) <= limit:
+    total = int(corpus.lengths[rows].sum(dtype=np.int64))
+    if total <= limit:
         return rows
-    rows = rows[np.argsort(corpus.keys[rows], kind="stable")]
-    ends = np.cumsum(corpus.lengths[rows], dtype=np.int64)
-    return np.sort(rows[: int(np.searchsorted(ends, limit)) + 1])
+    return rows[seeds.uniforms(0, "unigram", corpus.keys[rows]) < limit / total]
 
 
 def count_ids(corpus: Corpus, rows: Ints, size: int) -> Ints:

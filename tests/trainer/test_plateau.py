@@ -57,7 +57,7 @@ def test_a_sample_does_not_depend_on_shards(make_data: MakeData, small_run: Sett
         found = [sorted(job.corpus.keys[sampled_rows(job.corpus, limit)].tolist()) for job in (one, five)]
         assert found[0] == found[1]
         rows = sampled_rows(one.corpus, limit)
-        assert limit <= one.corpus.lengths[rows].sum() < limit + 48
+        assert 0.4 * limit < one.corpus.lengths[rows].sum() < 2 * limit
 
 
 def lines(losses: list[float], every: int = 100) -> list[dict[str, Any]]:
