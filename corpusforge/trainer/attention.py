@@ -10,7 +10,7 @@ type alone (`kernel_of`), and all of them give the same numbers but for rounding
 - ``jagged``: SDPA on jagged nested tensors, on GPUs, where attention has dropout or float32;
 - ``grouped``: on the CPU; instances of equal length lie side by side, so each run of them is a rectangle, a view of the
   packed row, and one SDPA without a mask. On lengths of sentences that takes half the time of padding to multiples of
-  8, a seventh of that of block masks, a nineteenth of that of nested tensors (`benchmarks/attention.py`).
+  8, a quarter of that of block masks, a tenth of that of nested tensors (`benchmarks/attention.py`).
 
 Axes: B rows, T positions, D width, H heads, K width of a head, N all positions of a packed batch, S instances.
 """
