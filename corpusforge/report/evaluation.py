@@ -43,12 +43,19 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f}"
 
 
-def _numbers(figures: Mapping[str, Any], leave_out: tuple[str, ...] = ()) -> dict[str, float]:
-    return {k: v for k, v in figures.items() if isinstance(v, int | float) and k not in leave_out}
+GLUE = ("CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI")
+MLM = ("loss", "unigram_loss", "below_unigram", "accuracy", "perplexity", "masked", "instances")
+SQUAD = ("f1", "lowest", "highest", "exact", "f1_answerable", "exact_answerable", "no_answer")
+"""Figures in the order of what is looked at; those that are not named here come behind."""
+
+
+def _numbers(figures: Mapping[str, Any], first: tuple[str, ...], leave_out: tuple[str, ...] = ()) -> dict[str, float]:
+    names = [*(name for name in first if name in figures), *(name for name in figures if name not in first)]
+    return {k: figures[k] for k in names if isinstance(figures[k], int | float) and k not in leave_out}
 
 
 def _mlm(figures: Mapping[str, Any]) -> list[Table]:
-    found = [Table("Held-out MLM", ["", "value"], [[words(k), number(v)] for k, v in _numbers(figures).items()])]
+    found = [Table("Held-out MLM", ["", "value"], [[words(k), number(v)] for k, v in _numbers(figures, MLM).items()])]
     groups = figures.get("by_length", [])
     if groups:
         keys = ("instances", "masked", "loss", "unigram_loss", "accuracy")
@@ -72,21 +79,24 @@ def _blimp(figures: Mapping[str, Any]) -> list[Table]:
 
 def _glue(figures: Mapping[str, Any]) -> list[Table]:
     rows = []
-    for name, task in figures.get("tasks", {}).items():
+    tasks = figures.get("tasks", {})
+    for name in sorted(tasks, key=lambda name: (name not in GLUE, GLUE.index(name) if name in GLUE else 0)):
+        task = tasks[name]
         main = ", ".join(f"{words(figure)} {percent(task[figure])}" for figure in task["main"])
         spread = [percent(task[key]) for key in ("score", "lowest", "highest")]
         majority = percent(task["majority"]) if "majority" in task else ""
         counts = [number(task["examples"]["train"]), str(len(task["runs"]))]
         rows.append([visible(name), *spread, main, majority, *counts])
     rows.append(["average", percent(figures["average"]), *[""] * 6])
-    columns = ["task", "median", "lowest", "highest", "figures", "most frequent class", "trained on", "seeds"]
+    columns = ["task", "median", "lowest", "highest", "figures", "majority", "trained on", "seeds"]
     return [Table("Fine-tuning (GLUE format), median over seeds", columns, rows)]
 
 
 def _squad(figures: Mapping[str, Any]) -> list[Table]:
     hidden = ("version", "misplaced", "score")
     rows = [
-        [words(k), number(v) if k.endswith("threshold") else percent(v)] for k, v in _numbers(figures, hidden).items()
+        [words(k), number(v) if k.endswith("threshold") else percent(v)]
+        for k, v in _numbers(figures, SQUAD, hidden).items()
     ]
     title = f"Questions (SQuAD {figures.get('version', 1)} format), median of {len(figures.get('runs', []))} seeds"
     return [Table(title, ["", "value"], rows)]

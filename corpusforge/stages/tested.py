@@ -109,5 +109,5 @@ def update_card(model: str, found: dict[str, Any]) -> None:
 def markdown(table: Table) -> str:
     """A table as Markdown, its title in front."""
     rows = [table.columns, ["---", *("---:" for _ in table.columns[1:])], *table.rows]
-    lines = [f"| {' | '.join(row)} |" for row in rows]
+    lines = [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows]
     return "\n".join([table.title, "", *lines])

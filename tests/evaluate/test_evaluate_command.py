@@ -128,7 +128,7 @@ def test_a_card_keeps_other_tasks_and_the_text_around(tmp_path: Path, checkpoint
 
 def test_the_loss_stands_beside_the_line_it_has_to_cross() -> None:
     group = {"longest": 16, "instances": 2, "masked": 5, "loss": 3.0, "unigram_loss": 6.5, "accuracy": 0.1}
-    whole = {"loss": 2.5, "unigram_loss": 7.0, "below_unigram": 4.5, "masked": 5}
+    whole = {"below_unigram": 4.5, "loss": 2.5, "masked": 5, "unigram_loss": 7.0}  # sorted, as in the file
     first, second = tables({"mlm": whole | {"by_length": [group]}})
     assert [row[0] for row in first.rows][:3] == ["loss", "unigram loss", "below unigram"]
     assert second.rows == [["up to 16", "2", "5", "3", "6.5", "0.1"]]
