@@ -221,7 +221,9 @@ def pretrain_command(data: str, output: str, resume: bool, dry_run: bool, **flag
 
 @cli.command("evaluate")
 @click.argument("checkpoint", metavar="CHECKPOINT")
-@click.option("--output", default=None, metavar="DIR", help="Folder for evaluation.json.  [default: beside CHECKPOINT]")
+@click.option(
+    "--output", default=None, metavar="DIR", help="For evaluation.json.  [default: CHECKPOINT-evaluation-TASK]"
+)
 @click.option(
     "--data",
     default=None,

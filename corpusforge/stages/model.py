@@ -165,7 +165,7 @@ def _card(made: Recipe, data: str, manifest: Manifest) -> dict[str, Any]:
 def evaluate(made: Recipe, checkpoint: str, data: str | None, output: str | None, execution: Execution) -> Outcome:
     """Test a checkpoint: ``evaluation.json`` with one part a task."""
     model = _model_folder(checkpoint)
-    target = output or f"{checkpoint.rstrip('/')}-evaluation"
+    target = output or "-".join([checkpoint.rstrip("/"), "evaluation", *made.evaluate.tasks])
     settings = made.evaluate
     section = _digested(settings, made.seed, TESTED_HOW)
     above = _tested(made, model, data)
