@@ -20,6 +20,7 @@ from torch import Tensor
 from corpusforge import errors, shards
 from corpusforge.trainer.model import Architecture, Encoder
 from corpusforge.trainer.names import architecture, config, their_names
+from corpusforge.trainer.stored import read_weights
 
 TOKENIZER_FILES = (
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
@@ -73,20 +74,19 @@ def load_weights(model: Encoder, folder: Path) -> None:
     """Copy the weights of a Hugging Face directory into a model of the same architecture.
 
     A model with a head that has no place in one takes it from the checkpoint's `HEADS`. Raises `errors.ManifestInvalid`
-    where a weight is missing or has another shape.
+    where a weight is missing or has another shape, and what `stored.read_weights` raises.
     """
-    path = folder / "model.safetensors"
+    family = model.shape.family
+    stored = read_weights(folder, family)
     try:
-        stored, family = load_file(path), model.shape.family
         ours = load_file(folder / HEADS) if own_weights(model) else {}
         for name in model.state_dict():
             if names := their_names(name, family):
                 ours[name] = torch.cat([stored[n] for n in names])
         model.load_state_dict(ours)
-    except (OSError, KeyError, RuntimeError, ValueError) as error:
-        raise errors.ManifestInvalid(str(path), f"unreadable weights ({error})", "name another checkpoint") from None
     except Exception as error:  # safetensors has an exception class of its own, derived from Exception alone
-        raise errors.ManifestInvalid(str(path), f"unreadable weights ({error})", "name another checkpoint") from None
+        what = f"its weights do not fit its config.json ({error})"
+        raise errors.ManifestInvalid(str(folder), what, "name another checkpoint") from None
 
 
 def load_model(folder: Path) -> Encoder:

@@ -180,6 +180,3 @@ def _untied(stored: dict[str, Tensor], family: str, initial: Initial) -> None:
         if embeddings is not None and not torch.equal(decoder, embeddings):
             what = "its decoder is not tied to its embeddings, as it is here"
             raise errors.StageMismatch(str(initial.folder), what, "name another checkpoint")
-    for name in [n for n in stored if n.endswith(("predictions.decoder.bias", "lm_head.decoder.bias"))]:
-        stored.setdefault(name.replace(".decoder.", "."), stored[name])
-        del stored[name]

@@ -8,6 +8,7 @@ holds more is refused, as opening it could run what a stranger wrote.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,8 @@ def _read(path: Path) -> dict[str, Tensor]:
 
 
 def _todays_name(name: str, family: str) -> str:
-    """A name without what older or headless models differ in: ``gamma`` and ``beta``, the missing name of the family.
+    """A name without what older or headless models differ in: ``gamma`` and ``beta``, the missing name of the family,
+    the decoder's copy of the bias.
 
     >>> _todays_name("embeddings.LayerNorm.gamma", "bert")
     'bert.embeddings.LayerNorm.weight'
@@ -77,5 +79,5 @@ def _todays_name(name: str, family: str) -> str:
     if name.split(".")[0] in ("embeddings", "encoder", "pooler"):
         name = f"{family}.{name}"
     if family == "albert":
-        return name.replace(".pooler.dense.", ".pooler.")
-    return name
+        name = name.replace(".pooler.dense.", ".pooler.")
+    return re.sub(r"(predictions|lm_head)\.decoder\.bias$", r"\1.bias", name)

@@ -18,6 +18,7 @@ from training_runs import Said, assert_equal_runs, stop_at, train
 from corpusforge import errors
 from corpusforge.tokens.vocab import Vocab
 from corpusforge.trainer import checkpoint
+from corpusforge.trainer.export import load_model
 from corpusforge.trainer.initial import fill
 from corpusforge.trainer.model import Encoder, initialise
 from corpusforge.trainer.prepare import prepare
@@ -125,6 +126,9 @@ def test_old_names_pickles_and_half_precision(make_data: MakeData, small_run: Se
     )
     model, _ = begun(data, small_run, folder)
     assert all(weight.dtype == torch.float32 for weight in model.parameters())
+    torch.save(old, folder / "pytorch_model.bin")
+    loaded = load_model(folder).state_dict()  # as evaluate reads it
+    assert all(torch.equal(weight, plain.state_dict()[name]) for name, weight in loaded.items())
     old["cls.predictions.decoder.weight"] += 1
     torch.save(old, folder / "pytorch_model.bin")
     with pytest.raises(errors.StageMismatch, match="not tied"):
