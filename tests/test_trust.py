@@ -35,6 +35,7 @@ RUNS_CODE = {
 
 MAY = {
     ("beam/engine.py", "pickle.loads"): "a list of this very run: its SHA-256 travels in the graph",
+    ("trainer/stored.py", "torch.load"): "weights_only=True, as is tested below: it makes tensors and nothing else",
 }
 """Those that stay, and why."""
 
@@ -60,6 +61,8 @@ def test_nothing_read_can_run_code(path: Path) -> None:
     used -= {name for where, name in MAY if where == place} | {"trafilatura.extract"}
     assert not used, f"{place} uses {used}"
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Call) and _name(node.func) == "torch.load":
+            assert {k.arg: getattr(k.value, "value", None) for k in node.keywords}.get("weights_only") is True, place
         if isinstance(node, ast.keyword) and node.arg in ("allow_pickle", "trust_remote_code"):
             assert isinstance(node.value, ast.Constant) and node.value.value is False, place
         if isinstance(node, ast.Import | ast.ImportFrom) and place != "beam/engine.py":
