@@ -142,7 +142,7 @@ def draw_masks(rows: Rows, masker: Masker, epoch: int | U64) -> Rows:
     counts = np.diff(drawn.position_offsets)
     masked = drawn.positions + np.repeat(offsets[:-1], counts)
     sides = _sides(drawn, offsets) if masker.settings.unit == "span" else None
-    found = {"ids": drawn.input_ids, "masked": masked, "labels": drawn.labels, "span_sides": sides}
+    found: dict[str, Any] = {"ids": drawn.input_ids, "masked": masked, "labels": drawn.labels, "span_sides": sides}
     return dataclasses.replace(rows, **found, word_starts=None)
 
 

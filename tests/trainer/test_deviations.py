@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from made_up_instances import Data
 
 from corpusforge.instances.masking import MaskSettings
 from corpusforge.trainer.deviations import READINGS, deviations
-from corpusforge.trainer.plan import plan
+from corpusforge.trainer.model import SPAN_POSITIONS, Architecture
+from corpusforge.trainer.plan import parameters, plan
 from corpusforge.trainer.prepare import prepare
 from corpusforge.trainer.presets import PRESETS
 from corpusforge.trainer.settings import Settings
@@ -76,3 +78,26 @@ def test_the_plan_tells_them(make_data: MakeData, small_run: Settings) -> None:
     assert [told["part_1"], told["part_2"]]
     lines = [str(value) for key, value in told.items() if key.startswith("differs_")]
     assert lines == lines_of(data, small_run)
+
+
+def test_the_table_of_presets_in_the_docs_is_right() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs/training.md").read_text("utf-8")
+    rows = {cells[0].strip("`"): cells[1:] for cells in (line.strip("| ").split(" | ") for line in page.splitlines())}
+    assert rows.keys() >= PRESETS.keys()
+    for name, p in PRESETS.items():
+        size, count, taken, update, warmup, entries = rows[name]
+        vocabulary = int(entries.replace(",", ""))
+        shape = Architecture(
+            *(p.family, p.layers, p.width, p.heads, p.inner, vocabulary, 514 if p.family == "roberta" else 512),
+            *(1 if p.family == "roberta" else 2, p.epsilon, p.dropout, 0, p.family != "roberta" and not p.is_by_bounds),
+            embedding=p.embedding,
+            is_shared=p.is_shared,
+            span_positions=SPAN_POSITIONS if p.is_by_bounds else 0,
+        )
+        assert size == f"{p.layers} x {p.width} x {p.heads}", name
+        assert count == f"{parameters(shape) / 1e6:.1f} M", name
+        steps = p.steps / 1e6
+        assert taken == f"{f'{steps:g} M' if steps >= 1 else f'{p.steps / 1e3:g} k'} x {p.batch_sequences:,}", name
+        kind, rate = update.split()
+        assert (kind.lower(), float(rate)) == (p.optimizer, p.learning_rate), name
+        assert warmup == f"{round(p.warmup_share * p.steps):,}", name

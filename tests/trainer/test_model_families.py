@@ -20,7 +20,9 @@ from training_runs import assert_equal_runs, stop_at, train
 
 from corpusforge import errors
 from corpusforge.instances.masking import Masker, MaskSettings
+from corpusforge.loader.batcher import Batcher
 from corpusforge.loader.corpus import open_table
+from corpusforge.loader.epochs import BatchSettings
 from corpusforge.loader.folder import load_specials
 from corpusforge.loader.order import cut_pieces
 from corpusforge.loader.rows import draw_masks, gather
@@ -122,6 +124,25 @@ def test_batches_carry_the_bounds_of_spans(make_data: MakeData, most: int) -> No
             assert left // T == right // T
             found.add((tuple(ids.tolist()), left % T, right % T, nth, label))
     assert found == expected
+
+
+@pytest.mark.parametrize("packing", [False, True])
+def test_batches_of_the_loader_carry_them_too(make_data: MakeData, packing: bool) -> None:
+    data = make_data(words=True)
+    batcher = Batcher(
+        data.instances,
+        BatchSettings(tokens=192, packing=packing),
+        masking=SPANS,
+        vocab_folder=data.vocabulary,
+    )
+    for batch in batcher.batches(range(batcher.extent().batches)):
+        assert batch.span_sides is not None
+        ends, is_masked = batch.begins + batch.lengths, np.zeros(batch.size, bool)
+        is_masked[batch.masked] = True
+        for place, (left, right) in zip(batch.masked.tolist(), batch.span_sides.tolist(), strict=True):
+            instance = np.searchsorted(batch.begins, place, "right") - 1
+            assert batch.begins[instance] <= left < place < right < ends[instance]
+            assert is_masked[left + 1 : right].all()
 
 
 def test_the_head_for_spans_is_the_one_of_the_paper(make_data: MakeData, small_run: Settings) -> None:
