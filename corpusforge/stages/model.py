@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,7 @@ def pretrain(made: Recipe, data: str, output: str, execution: Execution, *, resu
 
 def _pretrain(made: Recipe, data: str, output: str, execution: Execution, ranks: Any, *, resume: bool) -> Outcome:
     """``ranks``: `trainer.ranks.Ranks`, None for one process. The first holds the folder; the others follow and end."""
+    began = time.perf_counter()
     manifest, fingerprint = _data(data)
     settings = _settings(made, manifest)
     check_preset(made)
@@ -89,6 +91,7 @@ def _pretrain(made: Recipe, data: str, output: str, execution: Execution, ranks:
             progress=execution.progress,
             resume=resume,
             ranks=ranks,
+            began=began,
         )
 
     if ranks and not ranks.is_first:

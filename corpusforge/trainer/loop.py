@@ -34,15 +34,16 @@ def pretrain(
     progress: Progress | None = None,
     resume: bool = False,
     ranks: Ranks | None = None,
+    began: float | None = None,
 ) -> dict[str, Any]:
     """Train, or go on training, and return plain facts of the run (steps, tokens, losses, speed, paths).
 
     ``manifest_digest`` is the fingerprint of the data; ``recipe`` is stored in checkpoints; ``card`` fills the model
-    card (see `export.model_card`); ``ranks``: what `ranks.joined` gives, one process without. Raises `Interrupted` (a
-    SystemExit of 143 or 130) when asked to stop, behind a checkpoint; `errors.TrainingStopped` when a loss is not
-    finite; and what `prepare` raises.
+    card (see `export.model_card`); ``ranks``: what `ranks.joined` gives, one process without; ``began``: from when on a
+    budget counts, by `time.perf_counter` (None: from now). Raises `Interrupted` (a SystemExit of 143 or 130) when asked
+    to stop, behind a checkpoint; `errors.TrainingStopped` when a loss is not finite; and what `prepare` raises.
     """
-    began = time.perf_counter()
+    began = time.perf_counter() if began is None else began
     folder = output_folder(output, resume=resume)
     ranks = ranks or Ranks()
     job = dataclasses.replace(prepare(data_folder, settings, vocab_folder=vocab_folder), ranks=ranks)
