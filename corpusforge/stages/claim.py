@@ -22,7 +22,7 @@ RUN = "run.json"
 LOCK = ".lock"
 TIMING = "timing.json"
 
-CODE_VERSIONS = {"clean": 4, "dedupe": 3, "train-vocab": 2, "build-instances": 2, "pretrain": 1, "evaluate": 2}
+CODE_VERSIONS = {"clean": 4, "dedupe": 3, "train-vocab": 2, "build-instances": 2, "pretrain": 2, "evaluate": 2}
 """Raised when a stage's output changes for the same recipe and input, so that old folders are not taken for new."""
 
 
