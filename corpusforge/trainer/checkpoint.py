@@ -22,11 +22,12 @@ from corpusforge import errors, shards
 from corpusforge.trainer import export
 from corpusforge.trainer.model import Encoder
 from corpusforge.trainer.optimizers import MOMENTS as MOMENTS_OF_A_WEIGHT
+from corpusforge.trainer.stored import HEADS
 
 DIGESTS, STATE, MOMENTS = "digests.json", "state.json", "optimizer.safetensors"
 STEPS = "optimizer.steps"
 """Name of the tensor with the number of steps that the optimiser has taken: without those that were skipped."""
-OWN_FILES = (DIGESTS, STATE, MOMENTS, export.HEADS)
+OWN_FILES = (DIGESTS, STATE, MOMENTS, HEADS)
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def save(
     write_model(temporary)
     save_file(_moments(model, optimizer), temporary / MOMENTS)
     if heads := export.own_weights(model):
-        save_file(heads, temporary / export.HEADS)
+        save_file(heads, temporary / HEADS)
     (temporary / STATE).write_text(json.dumps(asdict(state), indent=1, sort_keys=True) + "\n", "utf-8")
     digests = {path.name: shards.file_digest(str(path)) for path in sorted(temporary.iterdir())}
     (temporary / DIGESTS).write_text(json.dumps(digests, indent=1) + "\n", "utf-8")

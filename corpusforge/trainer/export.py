@@ -14,21 +14,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
 from corpusforge import errors, shards
 from corpusforge.trainer.model import Architecture, Encoder
 from corpusforge.trainer.names import architecture, config, their_names
-from corpusforge.trainer.stored import read_weights
+from corpusforge.trainer.stored import read_heads, read_weights
 
 TOKENIZER_FILES = (
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     *("vocab.txt", "vocab.json", "merges.txt", "spiece.model", "sentencepiece.bpe.model"),
 )
-
-HEADS = "heads.safetensors"
-"""Of a checkpoint: weights that have no place in a Hugging Face directory, under our own names."""
 
 
 def their_weights(model: Encoder) -> Iterator[tuple[str, Tensor]]:
@@ -73,13 +70,13 @@ def own_weights(model: Encoder) -> dict[str, Tensor]:
 def load_weights(model: Encoder, folder: Path) -> None:
     """Copy the weights of a Hugging Face directory into a model of the same architecture.
 
-    A model with a head that has no place in one takes it from the checkpoint's `HEADS`. Raises `errors.ManifestInvalid`
-    where a weight is missing or has another shape, and what `stored.read_weights` raises.
+    A model with a head that has no place in one takes it from the checkpoint's `stored.HEADS`. Raises
+    `errors.ManifestInvalid` where a weight is missing or has another shape, and what `stored.read_weights` raises.
     """
     family = model.shape.family
     stored = read_weights(folder, family)
     try:
-        ours = load_file(folder / HEADS) if own_weights(model) else {}
+        ours = read_heads(folder) if own_weights(model) else {}
         for name in model.state_dict():
             if names := their_names(name, family):
                 ours[name] = torch.cat([stored[n] for n in names])

@@ -23,7 +23,7 @@ from corpusforge.tokens.vocab import Vocab
 from corpusforge.trainer.model import Architecture, Encoder
 from corpusforge.trainer.names import architecture, their_names
 from corpusforge.trainer.presets import PRESETS, Preset
-from corpusforge.trainer.stored import read_weights, weight_files
+from corpusforge.trainer.stored import read_heads, read_weights, weight_files
 
 _HEADS = ("transform", "transform_norm", "bias", "pooler", "pair", "boundary")
 """What a checkpoint may lack: a bare encoder has none of them."""
@@ -145,10 +145,14 @@ def fill(model: Encoder, initial: Initial) -> Filled:
     """
     family = model.shape.family
     stored = read_weights(initial.folder, family)
+    own = read_heads(initial.folder) if model.boundary is not None else {}
     _untied(stored, family, initial)
     state, anew, used = model.state_dict(), [], set()
     for name, weight in state.items():
         names, module = their_names(name, family), name.split(".")[0]
+        if name in own:  # of a checkpoint of ours
+            _copy(own[name], weight, name, initial)
+            continue
         if not names or any(n not in stored for n in names):
             if module not in _HEADS:
                 missing = next(n for n in names if n not in stored)

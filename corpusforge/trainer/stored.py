@@ -19,6 +19,8 @@ from torch import Tensor
 from corpusforge import errors
 
 SAFE, PICKLED = "model.safetensors", "pytorch_model.bin"
+HEADS = "heads.safetensors"
+"""Of a checkpoint of ours: weights that have no place in a Hugging Face directory, under our own names."""
 
 
 def weight_files(folder: Path) -> list[Path]:
@@ -49,6 +51,11 @@ def read_weights(folder: Path, family: str) -> dict[str, Tensor]:
     for path in weight_files(folder):
         found |= _read(path)
     return {_todays_name(name, family): weight for name, weight in found.items()}
+
+
+def read_heads(folder: Path) -> dict[str, Tensor]:
+    """The weights of a checkpoint that have no place in a Hugging Face directory, if there are any."""
+    return _read(folder / HEADS) if (folder / HEADS).is_file() else {}
 
 
 def _read(path: Path) -> dict[str, Tensor]:

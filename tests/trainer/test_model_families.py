@@ -29,6 +29,7 @@ from corpusforge.loader.rows import draw_masks, gather
 from corpusforge.shards import Manifest
 from corpusforge.trainer import checkpoint
 from corpusforge.trainer.batches import make_batches
+from corpusforge.trainer.initial import fill
 from corpusforge.trainer.losses import batch_losses
 from corpusforge.trainer.model import Architecture, Encoder, initialise
 from corpusforge.trainer.names import config
@@ -161,6 +162,24 @@ def test_the_head_for_spans_is_the_one_of_the_paper(make_data: MakeData, small_r
             h1 = F.layer_norm(F.gelu(head.first.weight @ h0 + head.first.bias), (128,), eps=1e-12)
             y = F.layer_norm(F.gelu(head.second.weight @ h1 + head.second.bias), (128,), eps=1e-12)
             assert torch.allclose(found, model.tokens.weight @ y + head.bias, atol=1e-4)
+
+
+def test_a_head_for_spans_is_begun_from_where_a_checkpoint_has_it(
+    make_data: MakeData, small_run: Settings, tmp_path: Path
+) -> None:
+    data, settings = make_data(words=True), settings_of("spanbert-tiny", small_run, steps=1)
+    train(data, tmp_path / "first", settings)
+    newest = checkpoint.all_folders(tmp_path / "first")[0]
+    for folder, anew in ((newest, "nothing"), (tmp_path / "first/model", "head for spans")):
+        job = prepare(data.instances, dataclasses.replace(settings, init=str(folder)), vocab_folder=data.vocabulary)
+        model = Encoder(job.shape)
+        initialise(model, 9)
+        assert job.initial is not None
+        assert str(fill(model, job.initial)) == f"drawn anew: {anew}; left out: nothing"
+        heads = load_file(newest / "heads.safetensors")
+        ours = {name: weight for name, weight in model.state_dict().items() if name in heads}
+        assert ours.keys() == heads.keys()
+        assert all(torch.equal(weight, heads[name]) for name, weight in ours.items()) == (anew == "nothing")
 
 
 def test_spans_are_needed_and_said_to_be(make_data: MakeData, small_run: Settings) -> None:
