@@ -23,70 +23,41 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-I64 = npt.NDArray[np.int64]
+from corpusforge.sentence_words import (
+    BEFORE_INITIAL,
+    CJK_MARKS,
+    CLOSER,
+    DASHES,
+    DIGIT,
+    DIGIT_CODES,
+    I64,
+    IDEOGRAPH,
+    IN_REFERENCE,
+    LETTER,
+    LOWER,
+    MARK,
+    OPENER,
+    SHORT_CODES,
+    SPACE,
+    START,
+    STARTER_CODES,
+    TITLE_CODES,
+    WIDE_CLOSERS,
+    WIDE_MARKS,
+    WIDE_OPENERS,
+    WIDE_SPACES,
+    WORD,
+    Mask,
+)
+
 U8 = npt.NDArray[np.uint8]
-Mask = npt.NDArray[np.bool_]
 
 GAP = 64  # white space longer than this ends a sentence whatever follows
 CLOSERS = 4  # so many closing characters may follow an end mark
 REFERENCES = 4  # so many reference marks may follow those
 REFERENCE_BYTES = 6  # inside the brackets: "12", "n 7", "edit"
 OPENERS = 3  # so many quotes, brackets, dashes (with a space) may stand before a start
-WORD = 8  # letters of the longest word in a list
 AT_ONCE = 1 << 17  # clusters judged together: bounds memory at 40 MiB; the end marks of 16 MB of usual text
-
-TITLES = "mr mrs ms dr prof mt rev gen col lt sgt capt cmdr gov sen rep hon messrs maj adm vs cf viz"
-"""Never end a sentence: titles before names, connectives. Most are among the abbreviations Punkt learned for English
-(NLTK punkt_tab/english/abbrev_types.txt)."""
-BEFORE_DIGITS = "no nos vol vols fig figs eq eqs sec secs ch chap pp pg art op"
-"""Do not end a sentence before a digit: references. Before a word ("The answer is no. We ...") they do."""
-ABBREVIATIONS = (
-    "inc corp co cos ltd llc plc bros jr sr esq etc al ca st ph ed eds trans dept univ assn ave blvd ft approx govt spp"
-    " jan feb mar apr jun jul aug sep sept oct nov dec tues thurs"
-    " ala ariz ark calif colo conn fla ga ky md mich minn neb nev okla penn tenn tex va vt wis wyo"
-)
-"""Often followed by names, numbers and brackets, but may end a sentence: firms, names, months, states of the USA as the
-Associated Press writes them."""
-STARTERS = (
-    "the a an this that these those he she it we you they i his her its our your their my there here what when where"
-    " who why how which while in on at by for from with as if to after before during since until although though"
-    " because however but and or so yet nor some many most all both each every another other such one two several few"
-    " also then thus now once only even still just perhaps maybe later"
-)
-"""Function words of English that begin sentences and are hardly ever part of a name."""
-
-
-def _packed(*words: str) -> I64:
-    """Words of up to eight ASCII bytes, or characters of up to three, as sorted big-endian integers."""
-    return np.array(sorted(int.from_bytes(w.encode(), "big") for w in words), np.int64)
-
-
-def bytes_in(*ranges: range | bytes) -> Mask:
-    """A table of 256: whether a byte is in one of these."""
-    table = np.zeros(256, bool)
-    table[[b for r in ranges for b in r]] = True
-    return table
-
-
-_TITLE_CODES, _DIGIT_CODES = _packed(*TITLES.split()), _packed(*BEFORE_DIGITS.split())
-_SHORT_CODES, _STARTER_CODES = _packed(*ABBREVIATIONS.split()), _packed(*STARTERS.split())
-_WIDE_SPACES = _packed(*"\x85\xa0\u1680\u202f\u205f\u3000\u2028\u2029", *map(chr, range(0x2000, 0x200B)))
-_WIDE_CLOSERS = _packed(*"»’”」』）】》〉］｝〕〗")
-_WIDE_OPENERS = _packed(*"«‹¿¡“‘’”„‚「『（【《〈［｛〔〖")
-_DASHES = _packed(*"-*–—•·")
-_CJK_MARKS, _WIDE_MARKS = _packed(*"。！？｡"), _packed(*"。！？｡…")
-SPACE = bytes_in(range(0x09, 0x0E), range(0x1C, 0x21))
-_CLOSER = bytes_in(b"\"')]}")
-_OPENER = bytes_in(b"\"'([{<")
-_MARK = bytes_in(b".!?")
-_DIGIT = bytes_in(range(0x30, 0x3A))
-_LETTER = bytes_in(range(0x41, 0x5B), range(0x61, 0x7B), range(0x80, 0x100))
-_IN_REFERENCE = bytes_in(range(0x30, 0x3A), range(0x41, 0x5B), range(0x61, 0x7B), b" ")
-_IDEOGRAPH = bytes_in(range(0xE3, 0xEA), b"\xef")
-_START = bytes_in(range(0x41, 0x5B), range(0x30, 0x3A), range(0xC2, 0xF5), b"$#@")
-_BEFORE_INITIAL = bytes_in(range(0x21), b'.([{"-/&')
-# Letters of two bytes (U+0080 to U+07FF) in lower case start no sentence, as a to z do not.
-_LOWER = np.array([chr(c).islower() for c in range(0x800)])
 
 
 class _Places(NamedTuple):
@@ -157,13 +128,13 @@ def _clusters(data: U8, offsets: I64) -> _Clusters:
     document = np.searchsorted(offsets, at, "right") - 1
     places = _Places(data, offsets[document], offsets[document + 1])
     code, width = places.character(at)
-    mark = (width == 1) | _listed(code, _WIDE_MARKS)
+    mark = (width == 1) | _listed(code, WIDE_MARKS)
     at, width, code, document, places = at[mark], width[mark], code[mark], document[mark], places.rows(mark)
     fresh = np.ones(len(at), bool)
     fresh[1:] = (at[1:] != at[:-1] + width[:-1]) | (document[1:] != document[:-1])
     first = np.flatnonzero(fresh)
     last = np.append(first[1:], len(at))[: len(first)] - 1
-    cjk, loud = _listed(code, _CJK_MARKS), (code == 0x21) | (code == 0x3F)
+    cjk, loud = _listed(code, CJK_MARKS), (code == 0x21) | (code == 0x3F)
     dots = ~cjk & (width > 1)
     if len(first):
         cjk, loud, dots = (np.logical_or.reduceat(kind, first) for kind in (cjk, loud, dots))
@@ -185,8 +156,8 @@ def _stops(clusters: _Clusters, capitals: _Capitals) -> I64:
     places = clusters.places
     stops = _behind_closers(places, clusters.stops)
     before = places.byte(clusters.starts - 3)
-    goes_on = _either(*places.character(stops), _MARK, _WIDE_MARKS)
-    ends_cjk = (clusters.cjk | ((clusters.loud | clusters.dots) & _IDEOGRAPH[before])) & ~goes_on
+    goes_on = _either(*places.character(stops), MARK, WIDE_MARKS)
+    ends_cjk = (clusters.cjk | ((clusters.loud | clusters.dots) & IDEOGRAPH[before])) & ~goes_on
     space = _skip_space(places, stops)
     near = np.flatnonzero((space > stops) & (space - stops < GAP))
     ends = space - stops >= GAP
@@ -215,7 +186,7 @@ def _behind_closers(places: _Places, stops: I64) -> I64:
     active = np.arange(len(stops))
     for _ in range(CLOSERS):
         code, width = places.rows(active).character(stops[active])
-        closes = _either(code, width, _CLOSER, _WIDE_CLOSERS)
+        closes = _either(code, width, CLOSER, WIDE_CLOSERS)
         active = active[closes]
         stops[active] += width[closes]
     active = np.arange(len(stops))
@@ -223,7 +194,7 @@ def _behind_closers(places: _Places, stops: I64) -> I64:
         active = active[places.rows(active).byte(stops[active]) == 0x5B]
         ahead = np.array([places.rows(active).byte(stops[active] + k) for k in range(1, REFERENCE_BYTES + 2)])
         ahead = ahead.reshape(REFERENCE_BYTES + 1, len(active))
-        inside = np.logical_and.accumulate(_IN_REFERENCE[ahead]).sum(0)
+        inside = np.logical_and.accumulate(IN_REFERENCE[ahead]).sum(0)
         closes = (inside > 0) & (ahead[np.minimum(inside, REFERENCE_BYTES), np.arange(len(active))] == 0x5D)
         stops[active[closes]] += inside[closes] + 2
         active = active[closes]
@@ -236,7 +207,7 @@ def _skip_space(places: _Places, where: I64) -> I64:
     active = np.arange(len(where))
     for _ in range(GAP):
         code, width = places.rows(active).character(where[active])
-        space = _either(code, width, SPACE, _WIDE_SPACES)
+        space = _either(code, width, SPACE, WIDE_SPACES)
         active = active[space]
         if not len(active):
             break
@@ -250,8 +221,8 @@ def _behind_openers(places: _Places, where: I64) -> I64:
     active = np.arange(len(where))
     for _ in range(OPENERS):
         code, width = places.rows(active).character(where[active])
-        dash = _listed(code, _DASHES)
-        opens = dash | _either(code, width, _OPENER, _WIDE_OPENERS)
+        dash = _listed(code, DASHES)
+        opens = dash | _either(code, width, OPENER, WIDE_OPENERS)
         active, dash = active[opens], dash[opens]
         where[active] += width[opens]
         after = active[dash]
@@ -262,9 +233,9 @@ def _behind_openers(places: _Places, where: I64) -> I64:
 def _may_start(places: _Places, where: I64) -> Mask:
     """Whether a sentence may start here: upper case, digit, most characters beyond ASCII."""
     code, width = places.character(where)
-    small = (width == 2) & _LOWER[np.where(width == 2, (code >> 8 & 0x1F) << 6 | code & 0x3F, 0)]
-    space = _either(code, width, SPACE, _WIDE_SPACES)
-    return np.asarray(_START[places.byte(where)] & ~small & ~space)
+    small = (width == 2) & LOWER[np.where(width == 2, (code >> 8 & 0x1F) << 6 | code & 0x3F, 0)]
+    space = _either(code, width, SPACE, WIDE_SPACES)
+    return np.asarray(START[places.byte(where)] & ~small & ~space)
 
 
 def _starts_small(places: _Places, where: I64, capitals: _Capitals) -> Mask:
@@ -281,14 +252,14 @@ def _starts_small(places: _Places, where: I64, capitals: _Capitals) -> Mask:
 def _starts_often(places: _Places, where: I64) -> Mask:
     """Whether the word here is one of STARTERS, and no initial ("A.")."""
     ahead = np.array([places.byte(where + k) for k in range(WORD + 1)]).reshape(WORD + 1, len(where))
-    letters = np.logical_and.accumulate(_LETTER[ahead]).sum(0)
+    letters = np.logical_and.accumulate(LETTER[ahead]).sum(0)
     code = np.zeros(len(where), np.int64)
     for k in range(WORD):
         code = np.where(k < letters, code << 8 | (ahead[k] & 0x7F) | 0x20, code)
     plain = np.logical_and.accumulate(ahead < 0x80).sum(0) >= letters
     behind = ahead[np.minimum(letters, WORD), np.arange(len(where))]
     initial = (letters == 1) & (behind == 0x2E)
-    return np.asarray(plain & (letters <= WORD) & ~initial & _listed(code, _STARTER_CODES))
+    return np.asarray(plain & (letters <= WORD) & ~initial & _listed(code, STARTER_CODES))
 
 
 def _dot_belongs(places: _Places, dots: I64, following: I64) -> tuple[Mask, Mask]:
@@ -298,8 +269,8 @@ def _dot_belongs(places: _Places, dots: I64, following: I64) -> tuple[Mask, Mask
     # General punctuation (E2 80 xx) and the no-break space (C2 A0) are no letters, though beyond ASCII.
     wide = (back[1:-1] == 0x80) & (back[2:] == 0xE2) | (back[:-2] == 0xA0) & (back[1:-1] == 0xC2)
     back = back[:WORD]
-    letters = np.logical_and.accumulate(_LETTER[back] & ~wide).sum(0)
-    digits = np.logical_and.accumulate(_DIGIT[back]).sum(0)
+    letters = np.logical_and.accumulate(LETTER[back] & ~wide).sum(0)
+    digits = np.logical_and.accumulate(DIGIT[back]).sum(0)
     code = np.zeros(len(dots), np.int64)
     for k in range(WORD - 1):
         code += np.where(k < letters, ((back[k] & 0x7F) | 0x20) << (8 * k), 0)
@@ -308,12 +279,12 @@ def _dot_belongs(places: _Places, dots: I64, following: I64) -> tuple[Mask, Mask
     previous = back[edge, columns]
     # "U.S.", "B.Sc.", "5 m.", "“A.", but not "won't." or "won’t."; a letter of two bytes is one letter.
     single = (letters == 1) | ((letters == 2) & (back[0] < 0xC0) & (back[1] >= 0xC3) & (back[1] < 0xE0))
-    faint = single & (_BEFORE_INITIAL[previous] | wide[edge, columns] & (previous != 0x99))
+    faint = single & (BEFORE_INITIAL[previous] | wide[edge, columns] & (previous != 0x99))
     faint |= (letters == 2) & (previous == 0x2E)
-    faint |= plain & _listed(code, _SHORT_CODES)
+    faint |= plain & _listed(code, SHORT_CODES)
     faint |= (letters == 0) & SPACE[back[0]] & (back[1] == 0x2E)  # the last dot of ". . ."
     number = digits + (letters == 1)
     above = back[np.minimum(number, WORD - 1), columns]
     item = (number >= 1) & (number <= 3) & ((above == 0) | (above == 0x0A))
-    reference = _DIGIT[following] & _listed(code, _DIGIT_CODES)
-    return item | plain & (reference | _listed(code, _TITLE_CODES)), faint
+    reference = DIGIT[following] & _listed(code, DIGIT_CODES)
+    return item | plain & (reference | _listed(code, TITLE_CODES)), faint

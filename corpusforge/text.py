@@ -13,7 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corpusforge.sentence_ends import SPACE, bytes_in, sentence_stops
+from corpusforge.sentence_ends import sentence_stops
+from corpusforge.sentence_words import SPACE, bytes_in
 
 I64 = npt.NDArray[np.int64]
 U8 = npt.NDArray[np.uint8]

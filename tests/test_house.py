@@ -12,7 +12,8 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "corpusforge"
 
 FLOORS = {
-    "errors": 1, "seeds": 1, "schemas": 1, "sentence_ends": 1, "text": 1, "content": 1, "bundled": 1, "progress": 1,
+    "errors": 1, "seeds": 1, "schemas": 1, "sentence_ends": 1, "sentence_words": 1, "text": 1,
+    "content": 1, "bundled": 1, "progress": 1,
     "shards": 2, "units": 2, "sections": 1, "recipe": 2, "documents": 2, "clean": 2, "dedupe": 2, "tokens": 2,
     "instances": 3,
     "work": 4, "loader": 4,
@@ -26,6 +27,8 @@ SAME_FLOOR = {
     ("units", "shards"),
     ("content", "seeds"),
     ("text", "sentence_ends"),
+    ("text", "sentence_words"),
+    ("sentence_ends", "sentence_words"),
     ("stages", "terminal"),
     ("report", "terminal"),
 }

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from oracles.sentences import sentences
 
-from corpusforge.sentence_ends import ABBREVIATIONS, TITLES
+from corpusforge.sentence_words import ABBREVIATIONS, TITLES
 from corpusforge.text import Spans, sentence_spans, split_lines
 
 BREAKS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"

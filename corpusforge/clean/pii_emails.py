@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from corpusforge.clean.pii_reader import ALNUM, ALPHA, Mask, Reader
-from corpusforge.sentence_ends import bytes_in
+from corpusforge.sentence_words import bytes_in
 from corpusforge.text import I64
 
 LOCAL_BYTES = 64  # of an address before the "@": RFC 5321, section 4.5.3.1.1

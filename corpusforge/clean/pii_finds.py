@@ -15,7 +15,7 @@ import numpy as np
 
 from corpusforge.clean.pii_emails import emails
 from corpusforge.clean.pii_reader import ALNUM, DIGIT, Mask, Reader
-from corpusforge.sentence_ends import bytes_in
+from corpusforge.sentence_words import bytes_in
 from corpusforge.text import I64, U8
 
 EMAIL, IPV4, IPV6, PHONE = range(4)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from corpusforge.sentence_ends import bytes_in
+from corpusforge.sentence_words import bytes_in
 from corpusforge.text import I64, U8
 
 Mask = npt.NDArray[np.bool_]

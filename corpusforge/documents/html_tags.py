@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from corpusforge.seeds import U64
-from corpusforge.sentence_ends import bytes_in
+from corpusforge.sentence_words import bytes_in
 from corpusforge.text import I64, U8
 
 _NAMES = (
