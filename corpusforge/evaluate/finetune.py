@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from corpusforge import seeds
+from corpusforge import errors, seeds
 from corpusforge.evaluate.encoded import Encoded, Ints
 from corpusforge.evaluate.heads import Tuned
 from corpusforge.progress import Progress, Silent
@@ -97,7 +97,10 @@ def fine_tune(
     progress: Progress | None = None,
 ) -> None:
     """Train in place. ``targets``: one entry an example; ``name``: of the progress bar; ``micro_tokens``: with padding,
-    that pass through the model at once."""
+    that pass through the model at once.
+
+    Raises `errors.TrainingStopped` where it diverges.
+    """
     shown = progress or Silent()
     model.initialise(seed)
     model.to(device).train()
@@ -122,6 +125,8 @@ def fine_tune(
         optimizer.zero_grad(set_to_none=True)
         shown.advance(1)
     shown.finish()
+    if not all(bool(torch.isfinite(weight).all()) for weight in model.parameters()):
+        raise errors.TrainingStopped(name, "the weights are no numbers any more", "lower evaluate.learning_rate")
     model.eval()
 
 

@@ -82,7 +82,8 @@ def _glue(figures: Mapping[str, Any]) -> list[Table]:
     tasks = figures.get("tasks", {})
     for name in sorted(tasks, key=lambda name: (name not in GLUE, GLUE.index(name) if name in GLUE else 0)):
         task = tasks[name]
-        main = ", ".join(f"{words(figure)} {percent(task[figure])}" for figure in task["main"])
+        several = len(task["main"]) > 1  # one alone is the score
+        main = ", ".join(words(figure) + (f" {percent(task[figure])}" if several else "") for figure in task["main"])
         spread = [percent(task[key]) for key in ("score", "lowest", "highest")]
         majority = percent(task["majority"]) if "majority" in task else ""
         counts = [number(task["examples"]["train"]), str(len(task["runs"]))]

@@ -10,6 +10,7 @@ import pytest
 import torch
 from tiny_models import write_checkpoint
 
+from corpusforge import errors
 from corpusforge.evaluate.encoded import Encoded, encode
 from corpusforge.evaluate.finetune import PUBLISHED, Tuning, Wanted, fine_tune, scores
 from corpusforge.evaluate.heads import Classifier, SpanExtractor
@@ -55,6 +56,40 @@ def test_the_classifier_is_that_of_transformers(folder: Path) -> None:
     for rows, said in scores(mine, made, 64):
         found[torch.from_numpy(rows)] = said
     assert torch.allclose(found, expected, atol=1e-5)
+
+
+def test_the_span_extractor_is_that_of_transformers(folder: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    theirs = transformers.BertForQuestionAnswering.from_pretrained(folder).eval()
+    mine = SpanExtractor(load_model(folder)).eval()
+    mine.output.load_state_dict(theirs.qa_outputs.state_dict())
+    inputs, _ = encoded(folder, 1, 20)
+    ids, segments, _ = inputs.padded(np.array([0]), mine.encoder.shape, CPU)
+    ids, segments = ids[:, : inputs.lengths[0]], segments[:, : inputs.lengths[0]]
+    with torch.no_grad():
+        expected = theirs(
+            input_ids=ids, token_type_ids=segments, start_positions=torch.tensor([2]), end_positions=torch.tensor([4])
+        )
+        found = mine(ids, segments, None)
+    assert torch.allclose(found[..., 0], expected.start_logits, atol=1e-5)
+    assert torch.allclose(found[..., 1], expected.end_logits, atol=1e-5)
+    assert torch.allclose(mine.loss(found, torch.tensor([[2, 4]])), expected.loss, atol=1e-5)
+
+
+def test_a_run_that_diverges_is_said(folder: Path) -> None:
+    inputs, labels = encoded(folder, 32)
+    how = Tuning(2, 16, 1e30, 0.0, 0.01, 0.999, 0.0)
+    with pytest.raises(errors.TrainingStopped, match=r"RTE, seed 1: .* lower evaluate\.learning_rate"):
+        fine_tune(
+            Classifier(load_model(folder), 2),
+            inputs,
+            labels,
+            how,
+            seed=1,
+            name="RTE, seed 1",
+            micro_tokens=9999,
+            device=CPU,
+        )
 
 
 def test_a_rule_is_learned_and_the_same_seed_is_the_same_model(folder: Path) -> None:
