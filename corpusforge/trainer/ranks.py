@@ -52,18 +52,19 @@ class Ranks:
 
     def agree(self, batches: list[Batch], stop: int = 0) -> Agreed:
         """Count a step over all ranks. All ranks call this before every step."""
-        counts = [
-            sum(batch.masked_count for batch in batches),
-            sum(batch.pair_count for batch in batches),
-            sum(batch.tokens for batch in batches),
-            sum(batch.size for batch in batches),
-        ]
-        if self.count > 1:
-            told = torch.tensor([*counts, int(stop != 0), stop])
-            dist.all_reduce(told, group=_hosts())
-            *counts, asked, numbers = told.tolist()
-            stop = numbers // asked if asked else 0
-        return Agreed(*counts, stop=stop)
+        mine = Agreed(
+            masked=sum(batch.masked_count for batch in batches),
+            pairs=sum(batch.pair_count for batch in batches),
+            tokens=sum(batch.tokens for batch in batches),
+            size=sum(batch.size for batch in batches),
+            stop=stop,
+        )
+        if self.count == 1:
+            return mine
+        told = torch.tensor([*mine, int(stop != 0)])
+        dist.all_reduce(told, group=_hosts())
+        *sums, asked = told.tolist()
+        return Agreed(*sums)._replace(stop=sums[-1] // asked if asked else 0)
 
     def share(self, batches: list[Batch]) -> list[Batch]:
         """This rank's micro-batches; as many as every other rank's, the last one silent where there are too few."""
@@ -93,7 +94,7 @@ class Ranks:
         for bucket in _buckets([weight.grad for weight in weights if weight.grad is not None]):
             flat = torch.cat([gradient.flatten() for gradient in bucket])
             dist.all_reduce(flat)
-            for gradient, part in zip(bucket, flat.split([g.numel() for g in bucket]), strict=True):
+            for gradient, part in zip(bucket, torch.split(flat, [g.numel() for g in bucket]), strict=True):
                 gradient.copy_(part.view_as(gradient))
 
     def from_first(self, value: Any) -> Any:

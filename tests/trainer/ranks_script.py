@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
+from corpusforge.instances.masking import MaskSettings
 from corpusforge.progress import Silent
 from corpusforge.trainer.loop import pretrain
 from corpusforge.trainer.model import Encoder, initialise
@@ -47,7 +48,8 @@ def first_gradient(data: str, vocabulary: str, settings: Settings, ranks: Ranks,
 
 def main(task: dict[str, Any]) -> None:
     torch.set_num_threads(1)
-    settings, output = Settings(**task["settings"]), Path(task["output"])
+    masking = MaskSettings(**task["settings"]["masking"])
+    settings, output = Settings(**task["settings"] | {"masking": masking}), Path(task["output"])
     with joined(settings.device) as ranks:
         if ranks.is_first:
             output.mkdir(parents=True, exist_ok=True)

@@ -32,9 +32,8 @@ SCRIPT = Path(__file__).parent / "ranks_script.py"
 
 def launch(data: Data, output: Path, settings: Settings, ranks: int, **more: Any) -> int:
     """Run the script on so many ranks, each a process as torchrun would start it; gives the first exit code."""
-    values = {k: v for k, v in dataclasses.asdict(settings).items() if k != "masking"}
-    task = {"data": data.instances, "vocabulary": data.vocabulary, "output": str(output), "settings": values}
-    task |= {"gradient": False, "stop": None, "resume": True} | more
+    task: dict[str, Any] = {"data": data.instances, "vocabulary": data.vocabulary, "output": str(output)}
+    task |= {"settings": dataclasses.asdict(settings), "gradient": False, "stop": None, "resume": True} | more
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
