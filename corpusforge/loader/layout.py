@@ -148,9 +148,11 @@ def cut_micro_batches(lengths: Ints, budget: int) -> list[Ints]:
     groups, at = [], 0
     while at < len(order):  # a handful of micro-batches a step
         end = min(len(order), at + max(1, budget // int(sizes[at])))
-        saved = (sizes[at] - sizes[at:end]) * (end - np.arange(at, end))
-        best = int(saved.argmax())
-        if saved[best] * 8 >= budget:
+        while True:  # what is left after a cut may be worth another
+            saved = (sizes[at] - sizes[at:end]) * (end - np.arange(at, end))
+            best = int(saved.argmax())
+            if saved[best] * 8 < budget:
+                break
             end = at + best
         groups.append(order[at:end])
         at = end

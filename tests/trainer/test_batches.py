@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from made_up_instances import Data
 
@@ -103,6 +103,7 @@ def test_micro_batches_hold_every_row_once(make_data: MakeData, budget: int) -> 
 
 
 @given(st.lists(st.integers(3, 128), min_size=1, max_size=200), st.integers(128, 4096))
+@example([3, 3, 3, 17, 25, 49], 336)  # one cut leaves another to be made
 def test_cuts_keep_the_budget_and_bound_padding(lengths: list[int], budget: int) -> None:
     sizes = np.array(lengths, np.int64)
     groups = cut_micro_batches(sizes, budget)
