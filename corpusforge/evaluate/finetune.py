@@ -104,8 +104,7 @@ def fine_tune(
     shown = progress or Silent()
     model.initialise(seed)
     model.to(device).train()
-    groups = model.groups(how.layer_decay, how.weight_decay)
-    optimizer = torch.optim.AdamW(groups, lr=0.0, betas=(0.9, how.beta_2), eps=1e-6, fused=True)
+    optimizer = _optimizer(model, how)
     epoch_steps = -(-len(inputs) // how.batch)
     steps = epoch_steps * how.epochs
     shown.start(name, steps, "steps")
@@ -113,11 +112,7 @@ def fine_tune(
         epoch, nth = divmod(step, epoch_steps)
         if nth == 0:
             order = seeds.rng_for(seed, "finetune/order", epoch).permutation(len(inputs))
-        rate = learning_rate(
-            step + 1, peak=how.learning_rate, warmup=round(how.warmup_share * steps), steps=steps + 1, from_peak=True
-        )
-        for group in optimizer.param_groups:
-            group["lr"] = rate * group["factor"]
+        _set_rate(optimizer, how, step, steps)
         batch = order[nth * how.batch : (nth + 1) * how.batch]
         _gradient(model, inputs, targets, batch, micro_tokens, seed, step, dtype)
         torch.nn.utils.clip_grad_norm_(model.parameters(), how.clip or float("inf"))
@@ -128,6 +123,19 @@ def fine_tune(
     if not all(bool(torch.isfinite(weight).all()) for weight in model.parameters()):
         raise errors.TrainingStopped(name, "the weights are no numbers any more", "lower evaluate.learning_rate")
     model.eval()
+
+
+def _optimizer(model: Tuned, how: Tuning) -> torch.optim.Optimizer:
+    groups = model.groups(how.layer_decay, how.weight_decay)
+    return torch.optim.AdamW(groups, lr=0.0, betas=(0.9, how.beta_2), eps=1e-6, fused=True)
+
+
+def _set_rate(optimizer: torch.optim.Optimizer, how: Tuning, step: int, steps: int) -> None:
+    """Linear warm-up and decay; the first step has a rate above 0 as well."""
+    warmup = round(how.warmup_share * steps)
+    rate = learning_rate(step + 1, peak=how.learning_rate, warmup=warmup, steps=steps + 1, from_peak=True)
+    for group in optimizer.param_groups:
+        group["lr"] = rate * group["factor"]
 
 
 def _gradient(

@@ -6,7 +6,7 @@ run's own folder, which stands for its ``model/``; or one of somebody else's tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,28 +77,23 @@ def evaluate(
     if threads:
         torch.set_num_threads(threads)
     folder, place = find_model(checkpoint), choose_device(device)
+    pairs = read_pairs(inputs.blimp, inputs.blimp_pairs) if "blimp" in tasks else []
+    folders = find_tasks(inputs.glue, inputs.glue_tasks) if "glue" in tasks else {}
     model, specials = load_model(folder).to(place), load_specials(str(folder))
     _check_fit(str(folder), specials.size, model.shape.vocabulary)
     common: dict[str, Any] = {"batch_tokens": batch_tokens, "device": place, "progress": progress}
     exact, quick = choose_dtype(precision, place), choose_dtype("auto", place)
     tuning = wanted or Wanted()
 
-    def mlm() -> dict[str, Any]:
-        return heldout_loss(model, *_instances(inputs.instances), specials, dtype=exact, **common)
-
-    def minimal_pairs() -> dict[str, Any]:
-        pairs = read_pairs(inputs.blimp, inputs.blimp_pairs)
-        return blimp(model, folder, specials.mask, pairs, dtype=exact, **common)
-
-    def labelled() -> dict[str, Any]:
-        folders = find_tasks(inputs.glue, inputs.glue_tasks)
-        return glue(model, folder, folders, tuning, dtype=quick, **common)
-
-    def questions() -> dict[str, Any]:
-        threshold = inputs.squad_threshold
-        return squad(model, folder, inputs.squad, specials, tuning, threshold=threshold, dtype=quick, **common)
-
-    run = {"mlm": mlm, "blimp": minimal_pairs, "glue": labelled, "squad": questions}
+    threshold = inputs.squad_threshold
+    run: dict[str, Callable[[], dict[str, Any]]] = {
+        "mlm": lambda: heldout_loss(model, *_instances(inputs.instances), specials, dtype=exact, **common),
+        "blimp": lambda: blimp(model, folder, specials.mask, pairs, dtype=exact, **common),
+        "glue": lambda: glue(model, folder, folders, tuning, dtype=quick, **common),
+        "squad": lambda: squad(
+            model, folder, inputs.squad, specials, tuning, threshold=threshold, dtype=quick, **common
+        ),
+    }
     return {"checkpoint": str(folder), "tasks": {task: run[task]() for task in TASKS if task in tasks}}
 
 

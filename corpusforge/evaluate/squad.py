@@ -19,7 +19,7 @@ from corpusforge.evaluate.finetune import Wanted, fine_tune, scores
 from corpusforge.evaluate.heads import SpanExtractor
 from corpusforge.evaluate.likelihood import load_tokenizer
 from corpusforge.evaluate.squad_answers import answers, figures
-from corpusforge.evaluate.squad_data import cut_windows, find_files, is_misplaced, read_questions
+from corpusforge.evaluate.squad_data import Questions, cut_windows, find_files, is_misplaced, read_questions
 from corpusforge.instances.masking import Specials
 from corpusforge.progress import Progress
 from corpusforge.trainer.model import Encoder
@@ -42,14 +42,7 @@ def squad(
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Figures on the dev file. ``threshold``: no answer is said where it scores so much above the best text."""
-    files = find_files(folder)
-    train, dev = (read_questions(path) for path in files)
-    misplaced = is_misplaced(train)
-    if misplaced.all():
-        what = "no answer stands where answer_start says"
-        raise errors.InputUnreadable(str(files[0]), what, "count characters of the context, from 0")
-    train = train.pick(np.flatnonzero(~misplaced))
-    train = train.pick(wanted.sample(len(train), "squad"))
+    train, dev, misplaced = _read(folder, wanted)
     tokenizer = load_tokenizer(model_folder)
     longest = min(wanted.longest or LENGTH, model.shape.longest)
     learn, test = (cut_windows(tokenizer, part, specials.cls, specials.sep, longest) for part in (train, dev))
@@ -61,8 +54,7 @@ def squad(
             tuned, learn.inputs, torch.from_numpy(learn.targets), how, seed=seed, name=f"SQuAD, seed {seed}",
             micro_tokens=batch_tokens, device=device, dtype=dtype, progress=progress,
         )  # fmt: skip
-        said = answers(dev, test, scores(tuned, test.inputs, batch_tokens, dtype))
-        found = figures(dev, said, threshold)
+        found = figures(dev, answers(dev, test, scores(tuned, test.inputs, batch_tokens, dtype)), threshold)
         runs.append({"seed": seed, "score": found["f1"], **found})
     medians = {key: float(np.median([run[key] for run in runs])) for key in runs[0] if key != "seed"}
     return {
@@ -72,7 +64,19 @@ def squad(
         "version": 2 if dev.has_unanswerable else 1,
         "questions": {"train": len(train), "dev": len(dev)},
         "windows": {"train": len(learn), "dev": len(test)},
-        "misplaced": int(misplaced.sum()),
+        "misplaced": misplaced,
         "runs": runs,
         "tuning": dataclasses.asdict(how),
     }
+
+
+def _read(folder: str, wanted: Wanted) -> tuple[Questions, Questions, int]:
+    """Questions to train and to test on, and how many answers stand elsewhere than they say."""
+    files = find_files(folder)
+    train, dev = (read_questions(path) for path in files)
+    misplaced = is_misplaced(train)
+    if misplaced.all():
+        what = "no answer stands where answer_start says"
+        raise errors.InputUnreadable(str(files[0]), what, "count characters of the context, from 0")
+    train = train.pick(np.flatnonzero(~misplaced))
+    return train.pick(wanted.sample(len(train), "squad")), dev, int(misplaced.sum())
