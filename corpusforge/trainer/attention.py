@@ -89,12 +89,13 @@ def attend(projected: Tensor, packed: Packed, dropout: float) -> Tensor:
     """Attention inside the instances of ``projected`` [N, 3, H, K]: query, key, value. Returns [N, H K]."""
     kernel = kernel_of(projected.device, projected.dtype, dropout, flash=packed.flash)
     if kernel == "varlen":
-        return _varlen(projected, packed)
+        return varlen_of(projected, packed)
     mixed: Tensor = (jagged if kernel == "jagged" else grouped)(projected, packed, dropout)
     return mixed
 
 
-def _varlen(projected: Tensor, packed: Packed) -> Tensor:
+def varlen_of(projected: Tensor, packed: Packed) -> Tensor:
+    """As `attend`, by flash attention of variable length."""
     from torch.nn.attention.varlen import varlen_attn  # torch 2.10 and later
 
     query, key, value = projected.unbind(1)

@@ -157,3 +157,29 @@ def test_silent_batches_add_nothing() -> None:
         assert not sums.any()
         assert (silent.masked_count, silent.pair_count, silent.tokens) == (0, 0, 0)
         assert all(not weight.grad.any() for weight in model.parameters() if weight.grad is not None)
+
+
+def test_flash_of_variable_length_is_called_as_it_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its kernel needs a GPU: torch checks shapes and names of arguments here, a stand-in the numbers."""
+    from torch.nn.attention import varlen
+
+    sizes = [7, 3, 3, 1]
+    bounds = torch.tensor([0, 7, 10, 13, 14, 14, 14], dtype=torch.int32)  # filled up at the end
+    packed = Packed(torch.zeros(1, 14), bounds[:4], bounds, 8, tuple((1, size) for size in sizes), flash=True)
+    projected = torch.randn(14, 3, 2, 8, requires_grad=True)
+    meta = Packed(*(part.to("meta") if isinstance(part, Tensor) else part for part in packed))
+    nowhere = torch.empty(14, 3, 2, 8, dtype=torch.bfloat16, device="meta", requires_grad=True)
+    found = attention.varlen_of(nowhere, meta)
+    assert (found.shape, found.dtype) == ((14, 16), torch.bfloat16)
+
+    def stand_in(query: Tensor, key: Tensor, value: Tensor, q: Tensor, k: Tensor, most: int, more: int) -> Tensor:
+        assert q is k is bounds
+        assert most == more == 8
+        parts = [torch.split(side, bounds.diff().tolist()) for side in (query, key, value)]
+        mixed = [
+            F.scaled_dot_product_attention(*(p.transpose(0, 1) for p in part)) for part in zip(*parts, strict=True)
+        ]
+        return torch.cat([one.transpose(0, 1) for one in mixed])
+
+    monkeypatch.setattr(varlen, "varlen_attn", stand_in)
+    assert torch.allclose(attention.varlen_of(projected, packed), attention.grouped(projected, packed, 0.0), atol=1e-6)

@@ -18,7 +18,7 @@ import pytest
 import torch
 from made_up_instances import Data
 from safetensors.torch import load_file
-from training_runs import logged
+from training_runs import assert_equal_runs, logged
 
 from corpusforge import shards
 from corpusforge.trainer import checkpoint
@@ -105,6 +105,16 @@ def test_ranks_stop_together_and_any_number_goes_on(make_data: MakeData, quick_r
     assert launch(data, tmp_path / "moved", settings, 2) == 0
     assert_close(weights(tmp_path / "straight"), weights(tmp_path / "moved"), 2e-3)
     assert [line["step"] for line in logged(tmp_path / "moved")] == [1, 2, 3, 4, 4]
+
+
+@pytest.mark.slow
+def test_two_ranks_go_on_to_the_bit(make_data: MakeData, quick_run: Settings, tmp_path: Path) -> None:
+    """With dropout, on as many ranks as before."""
+    data, settings = make_data(), dataclasses.replace(quick_run, checkpoint_steps=1000, dropout=0.1)
+    launch(data, tmp_path / "straight", settings, 2)
+    assert launch(data, tmp_path / "stopped", settings, 2, stop=(2, signal.SIGTERM)) == 143
+    launch(data, tmp_path / "stopped", settings, 2)
+    assert_equal_runs(tmp_path / "straight", tmp_path / "stopped")
 
 
 def test_shares_are_equally_many_and_together_the_step(make_data: MakeData, small_run: Settings) -> None:
