@@ -7,12 +7,13 @@ are asked for and at no other time; the JSON lines are the record.
 from __future__ import annotations
 
 import importlib
+import json
 from pathlib import Path
 from typing import Any, Protocol
 
 from corpusforge import errors
 
-RUN_ID = "wandb-run"
+RUN_ID = "wandb.json"
 """File that holds the id of the run at Weights & Biases, so that a resumed run goes on with it."""
 
 
@@ -75,7 +76,7 @@ def open_wandb(output: Path, project: str) -> Sink:
     except ImportError:
         raise errors.ExtraMissing("--wandb", "the package wandb is not installed", "pip install wandb") from None
     known = output / RUN_ID
-    number = known.read_text("utf-8").strip() if known.exists() else None
+    number = json.loads(known.read_text("utf-8"))["id"] if known.exists() else None
     run = module.init(project=project, dir=str(output), name=output.name, id=number, resume="allow")
-    known.write_text(f"{run.id}\n", "utf-8")
+    known.write_text(json.dumps({"id": run.id}) + "\n", "utf-8")
     return _Wandb(run)

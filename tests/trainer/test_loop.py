@@ -244,11 +244,15 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_batch(
     assert not (tmp_path / "out/checkpoints").exists()
 
 
-def test_overfits_one_batch(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("optimizer", "rate"), [("adamw", 3e-3), ("bert-adam", 1e-3), ("lamb", 0.03)])
+def test_overfits_one_batch(
+    make_data: MakeData, small_run: Settings, tmp_path: Path, optimizer: str, rate: float
+) -> None:
     data = make_data(count=4, longest=24, copies=1)
     once = prepare(data.instances, small_run, vocab_folder=data.vocabulary).corpus.lengths.sum()
     changes = {"steps": 150, "batch_tokens": int(once), "dropout": 0.0, "log_steps": 10, "warmup_steps": 5}
-    settings = dataclasses.replace(small_run, **changes, learning_rate=3e-3, evaluate_steps=1000)
+    changes |= {"optimizer": optimizer, "learning_rate": rate, "evaluate_steps": 1000}
+    settings = dataclasses.replace(small_run, **changes)
     assert train(data, tmp_path / "out", settings)["loss"] < 0.01
 
 
