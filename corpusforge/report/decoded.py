@@ -24,8 +24,10 @@ from corpusforge.tokens.vocab import Vocab
 
 LABELS = {0: "B continues A", 1: "B is from elsewhere"}
 LABELS_OF_ORDER = {0: "B continues A", 1: "A continues B: swapped"}
-LEGEND = (("[MASK]", "bold red"), ("another token", "bold magenta"), ("left as it was", "bold green"))
-"""What a masked position shows (BERT's 80, 10 and 10 %); the token to be predicted stands behind it."""
+MARKS = {"red": "", "magenta": "~", "green": "="}
+"""What stands around a masked token, so that a pipe shows what colours do; [MASK] speaks for itself."""
+LEGEND = (("[MASK]", "red"), ("another token", "magenta"), ("left as it was", "green"))
+"""What a masked position shows (BERT's 80, 10 and 10 %); the token to be predicted stands behind the first two."""
 
 
 def show_instances(path: str, table: pa.Table) -> list[RenderableType]:
@@ -104,11 +106,13 @@ def _units(row: dict[str, Any]) -> set[int]:
 
 def _legend(stored: bool, drawn: bool, words: bool) -> Text:
     legend = Text("masked: ")
-    for name, style in LEGEND:
-        legend.append(name, style)
+    for name, colour in LEGEND:
+        legend.append(f"{MARKS[colour]}{name}{MARKS[colour]}", f"bold {colour}")
         legend.append(", ")
     origin = "stored with the row" if stored else "as the loader draws them in epoch 0" if drawn else "not stored"
-    legend.append(f"and behind it (the token to predict); masks {origin}; segment B is underlined")
+    legend.append(
+        f"and behind it (the token to predict) where that is another; masks {origin}; segment B is underlined"
+    )
     if words:
         legend.append("; a dot joins tokens that are masked together")
     return legend
@@ -137,7 +141,7 @@ def _sentence(row: dict[str, Any], vocab: Vocab | None) -> Text:
         if position in masked:
             original = masked[position]
             colour = "red" if token == mask else "green" if token == original else "magenta"
-            text.append(shown, f"bold {colour} {style}".strip())
+            text.append(f"{MARKS[colour]}{shown}{MARKS[colour]}", f"bold {colour} {style}".strip())
             if token != original:
                 text.append(f"({_token(vocab, original)})", f"{colour} {style}".strip())
         else:

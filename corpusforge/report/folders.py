@@ -56,7 +56,8 @@ def show_stage(folder: str) -> list[RenderableType]:
         for content in [manifest.content.get(table, "")]
     ]
     shown: list[RenderableType] = [Text(f"{manifest.stage}: {folder}", "bold")]
-    shown.append(columns("Tables", ["", "rows", "shards", "on disk", "content digest"], rows))
+    if rows:  # a vocabulary and a model have none
+        shown.append(columns("Tables", ["", "rows", "shards", "on disk", "content digest"], rows))
     if manifest.tallies:
         ordered = sorted(manifest.tallies.items(), key=lambda item: (-item[1]["rows"], item[0]))
         tallies = [[Text(reason, reason_style(reason)), number(c["rows"]), size(c["bytes"])] for reason, c in ordered]

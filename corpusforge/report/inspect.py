@@ -23,15 +23,15 @@ SHARDS = (".parquet", ".arrow")
 def inspect(path: str, *, document: str | None = None, rows: int = 5, skip: int = 0) -> list[RenderableType]:
     """What lies at a path, as renderables.
 
-    ``document``: only this document (its id or the first characters of it), a page marked line by line; ``rows``,
-    ``skip``: which rows of a shard or of a stage's tables to show.
+    ``document``: only this document (its id or the first characters of it), a page marked line by line, or its
+    instances; ``rows``, ``skip``: which rows of a shard, of a stage's tables or of those instances to show.
     Raises `errors.InputMissing` where nothing is there that can be shown.
     """
     path = str(path).rstrip("/") or "/"
     if path.endswith(f"/{shards.MANIFEST}") or path == shards.MANIFEST:
         path = path.removesuffix(shards.MANIFEST).rstrip("/") or "."
     if document is not None:
-        return marked.show_document(path, document)
+        return marked.show_document(path, document, rows, skip)
     if path.endswith(SHARDS):
         return _shard(path, rows, skip)
     if path.endswith(".toml") or not shards.exists(path):
@@ -67,6 +67,8 @@ def _folder(path: str, count: int, skip: int) -> list[RenderableType]:
 def _listing(names: list[str], shown: str) -> Text:
     """How many shards there are, and which is shown."""
     passed = f"; those before {shown} have no rows" if shown != names[0] else ""
+    if len(names) == 1:
+        return Text(f"1 shard, {shown}")
     return Text(f"{len(names)} shards, {names[0]} to {names[-1]}{passed}")
 
 

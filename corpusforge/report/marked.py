@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from corpusforge import errors, shards
-from corpusforge.report import cut_out
+from corpusforge.report import cut_out, instances_of
 from corpusforge.report.plain import visible
 from corpusforge.report.tables import pairs, reason_style
 from corpusforge.shards import Manifest
@@ -29,10 +29,15 @@ Line = tuple[int, str, str | None]
 """Number of a line from 0, its text, and the reason why it was dropped."""
 
 
-def show_document(path: str, prefix: str) -> list[RenderableType]:
-    """The document whose id begins with ``prefix``. Raises `errors.InputMissing` where none or several do."""
+def show_document(path: str, prefix: str, rows: int = 5, skip: int = 0) -> list[RenderableType]:
+    """The document whose id begins with ``prefix``. Raises `errors.InputMissing` where none or several do.
+
+    ``rows``, ``skip``: of its instances, in a folder of those.
+    """
     folder = _stage_folder(path)
     manifest = Manifest.load(folder)
+    if manifest.stage == "build-instances":
+        return instances_of.show_instances_of(folder, manifest, prefix, rows, skip)
     kept = _rows(manifest, folder, "documents", "id", prefix)
     rejected = _rows(manifest, folder, "rejects", "document", prefix)
     cuts = _rows(manifest, folder, "repeats", "document", prefix)

@@ -158,7 +158,7 @@ def check_size(size: int, *, allow_any_size: bool = False) -> None:
         below = size // MULTIPLE * MULTIPLE
         nearest = f"use {below:,} or {below + MULTIPLE:,}" if below else f"use {MULTIPLE}"
         what = f"{size:,} is no multiple of {MULTIPLE}"
-        raise errors.RecipeInvalid("vocab.size", what, f"{nearest}, or set vocab.allow_any_size")
+        raise errors.RecipeInvalid("vocab.size", what, f"{nearest}, or pass --allow-any-size (vocab.allow_any_size)")
 
 
 def with_roles(tokens: Sequence[str], family: Family, names: Mapping[str, str], extra: Sequence[str] = ()) -> Vocab:

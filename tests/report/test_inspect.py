@@ -190,3 +190,8 @@ def test_hostile_text_is_never_markup(tmp_path: Path) -> None:
     text = f"[bold]not bold[/bold] [link=http://x]y[/link] {HOSTILE}"
     write_stage(tmp_path / "clean", "clean", {"documents": (schemas.DOCUMENTS, [document(0, text)])})
     assert "[bold]not bold[/bold] [link=http://x]" in shown(tmp_path / "clean/documents/part-00000-00000.parquet")
+
+
+def test_a_vocabulary_has_no_tables_and_one_shard_is_one(run_dir: Path) -> None:
+    assert "Tables" not in shown(run_dir / "vocab")
+    assert "1 shard, part-00000-00000.arrow" in shown(run_dir / "instances/train")
