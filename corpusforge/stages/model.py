@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,11 +72,6 @@ def _pretrain(made: Recipe, data: str, output: str, execution: Execution, ranks:
     settings = _settings(made, manifest)
     check_preset(made)
     section = _digested(made.pretrain, made.seed, TRAINED_HOW)
-    held = _held_data(output) if made.pretrain.allow_new_data else None
-    above = {"instances": held or fingerprint}  # held: the folder stays what it was; the checkpoint knows what it saw
-    reads = [data]
-    if made.pretrain.init:
-        above["init"], reads = _initial_digest(settings, data), [data, made.pretrain.init]
 
     def train() -> dict[str, Any]:
         from corpusforge.trainer import loop
@@ -98,7 +94,13 @@ def _pretrain(made: Recipe, data: str, output: str, execution: Execution, ranks:
         if ranks.from_first(None) == "train":
             train()
         raise SystemExit(0)
-    with claim(output, "pretrain", section, above, overwrite=execution.overwrite, reads=reads) as digest:
+    held = _held_data(output) if made.pretrain.allow_new_data else None
+    above = {"instances": held or fingerprint}  # held: the folder stays what it was; the checkpoint knows what it saw
+    if made.pretrain.init:
+        above["init"] = _initial_digest(settings, data)
+    reads = [path for path in (data, made.pretrain.init) if path]
+    claimed = claim(output, "pretrain", section, above, overwrite=execution.overwrite, reads=reads)
+    with _told(claimed, ranks) as digest:
         done = finished(output, digest)
         is_whole = done is not None and not made.pretrain.allow_new_data
         if ranks:
@@ -111,6 +113,19 @@ def _pretrain(made: Recipe, data: str, output: str, execution: Execution, ranks:
         weights = shards.file_digest(shards.join(output, "model/model.safetensors"))
         result = stage.manifest_of(output, "pretrain", digest, section, above, statistics=numbers)
         return _saved(output, result, {"model": weights}, measured)
+
+
+@contextlib.contextmanager
+def _told(claimed: contextlib.AbstractContextManager[str], ranks: Any) -> Iterator[str]:
+    """The claim; where it fails, the other ranks, which wait for word, are told to end."""
+    with contextlib.ExitStack() as stack:
+        try:
+            digest = stack.enter_context(claimed)
+        except errors.CorpusForgeError:
+            if ranks:
+                ranks.from_first("end")
+            raise
+        yield digest
 
 
 def _saved(output: str, result: Manifest, content: dict[str, str], measured: Mapping[str, float]) -> Outcome:

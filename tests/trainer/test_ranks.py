@@ -152,3 +152,7 @@ def test_torchrun_starts_the_command(make_data: MakeData, tmp_path: Path) -> Non
         assert done.returncode == 0, done.stderr
         assert shards.Manifest.load(str(tmp_path / "out")).stage == "pretrain"
     assert [line["step"] for line in logged(tmp_path / "out")] == [2, 2]
+    other = subprocess.run([*command, "--learning-rate", "1"], env=environment, capture_output=True, text=True)
+    assert other.returncode == 1
+    assert "--overwrite" in other.stderr  # from the first rank; the other one ends in silence
+    assert "Connection" not in other.stderr
