@@ -1,8 +1,8 @@
-"""Everything the report shows of a run, read from its folder.
+"""Everything the report shows of a run, or of one stage, read from its folder.
 
-Comes in: a run's folder or URL. Goes out: a `Found` with manifests, timings, log lines and the evaluation. Whatever is
-missing stays empty; whatever is damaged is named in ``problems`` and left out, because a report of a half-finished or
-broken run is wanted most of all.
+Comes in: a run's folder or URL, or that of a stage. Goes out: a `Found` with manifests, timings, log lines and the
+evaluation. Whatever is missing stays empty; whatever is damaged is named in ``problems`` and left out, because a report
+of a half-finished or broken run is wanted most of all.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ FOLDERS = {
 
 @dataclass
 class Found:
-    """A run. ``timings``: ``timing.json`` by stage; ``log``: lines of ``log.jsonl``; ``problems``: for a person."""
+    """A run. ``timings``: ``timing.json`` by stage; ``log``: lines of ``log.jsonl``; ``problems``: for a person;
+    ``alone``: the stage, where the folder is that of one stage and not of a run."""
 
     folder: str
     manifests: dict[str, Manifest] = field(default_factory=dict)
@@ -36,10 +37,11 @@ class Found:
     log: list[dict[str, Any]] = field(default_factory=list)
     evaluation: dict[str, Any] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    alone: str = ""
 
     def path(self, stage: str) -> str:
         """Folder of a stage of this run."""
-        return shards.join(self.folder, FOLDERS[stage])
+        return self.folder if stage == self.alone else shards.join(self.folder, FOLDERS[stage])
 
     def statistics(self, stage: str) -> dict[str, Any]:
         """Statistics of a stage; empty where it has not run."""
@@ -47,17 +49,30 @@ class Found:
 
 
 def gather(run_dir: str) -> Found:
-    """Read a run's folder. Raises `errors.InputMissing` where nothing of a run is in it."""
+    """Read the folder of a run or of a stage. Raises `errors.InputMissing` where nothing of either is in it."""
     found = Found(str(run_dir).rstrip("/"))
-    for stage in FOLDERS:
+    found.alone = _stage_in(found)
+    for stage in [found.alone] if found.alone else FOLDERS:
         _read_stage(found, stage)
-    found.log = _read_log(found, shards.join(found.path("pretrain"), "log.jsonl"))
-    evaluation = _read_json(found, shards.join(found.path("evaluate"), "evaluation.json"))
+    if found.alone in ("", "pretrain"):
+        found.log = _read_log(found, shards.join(found.path("pretrain"), "log.jsonl"))
+    evaluation = {}
+    if found.alone in ("", "evaluate"):
+        evaluation = _read_json(found, shards.join(found.path("evaluate"), "evaluation.json"))
     found.evaluation = evaluation if isinstance(evaluation, dict) else {}
     if not (found.manifests or found.log or found.evaluation):
         mend = "name the folder that corpusforge run wrote (runs/NAME)"
         raise errors.InputMissing(found.folder, "; ".join(found.problems) or "holds no finished stage", mend)
     return found
+
+
+def _stage_in(found: Found) -> str:
+    """The stage whose folder this is; "" for a run's, whose stages have folders of their own in it."""
+    for name in (shards.MANIFEST, "run.json"):
+        note = _read_json(found, shards.join(found.folder, name))
+        if isinstance(note, dict) and note.get("stage") in FOLDERS:
+            return str(note["stage"])
+    return ""
 
 
 def _read_stage(found: Found, stage: str) -> None:

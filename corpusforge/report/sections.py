@@ -36,7 +36,8 @@ def summary(found: Found) -> str:
     if total:
         pairs.append(("time", seconds(total)))
     problems = "".join(f'<p class="problem">{elements.text(line)}</p>' for line in found.problems)
-    return elements.tiles(pairs) + problems
+    alone = elements.paragraph(f"One stage alone: {found.alone}, without the rest of its run.") if found.alone else ""
+    return elements.tiles(pairs) + alone + problems
 
 
 def funnel_section(found: Found) -> str:

@@ -144,3 +144,31 @@ def test_plot_data_cannot_end_its_script() -> None:
 
     made = elements.plot(figures.reasons_figure({"</script><b>": 3}, "lines"), "x")
     assert made.count("</script>") == 1
+
+
+@pytest.mark.parametrize(
+    ("folder", "stage", "sections"),
+    [
+        ("clean", "clean", {"funnel", "reasons", "made"}),
+        ("dedupe", "dedupe", {"funnel", "repeats", "made"}),
+        ("vocab", "train-vocab", {"vocabulary", "made"}),
+        ("instances", "build-instances", {"instances", "made"}),
+        ("pretrain", "pretrain", {"training", "made"}),
+        ("evaluate", "evaluate", {"evaluation", "made"}),
+    ],
+)
+def test_the_folder_of_one_stage_is_reported_alone(run_dir: Path, folder: str, stage: str, sections: set[str]) -> None:
+    found = parsed(html.page(gather(str(run_dir / folder))))
+    assert {attributes.get("id") for tag, attributes in found.tags if tag == "section"} == sections
+    words = " ".join(found.words)
+    assert f"One stage alone: {stage}" in words
+    assert "not finished" not in words
+
+
+def test_one_stage_that_is_not_finished_is_named(run_dir: Path) -> None:
+    folder = run_dir / "instances"
+    (folder / "manifest.json").rename(folder / "run.json")
+    with pytest.raises(
+        errors.InputMissing, match=r"build-instances: begun, not finished \(no manifest in .*instances\)"
+    ):
+        gather(str(folder))
