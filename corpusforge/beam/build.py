@@ -24,7 +24,8 @@ from corpusforge.instances.build import DONOR_FORMATS, Builder, BuildSettings
 from corpusforge.instances.donors import Candidates, Donors
 from corpusforge.instances.long_sentences import SentenceLimit
 from corpusforge.instances.source import read_source
-from corpusforge.work.instances import SPLITS, DonorSettings, joins_of, limit_of, settings_of
+from corpusforge.work.instances import SPLITS, DonorSettings, limit_of, settings_of
+from corpusforge.work.joins import joins_of
 from corpusforge.work.splits import split_tokens, with_draws
 
 if TYPE_CHECKING:

@@ -25,13 +25,13 @@ from corpusforge.work.instances import (
     EncodeWork,
     donor_candidates,
     forget_encoder,
-    joins_of,
     limit_of,
     merge_candidates,
     settings_of,
     token_units,
     write_donors,
 )
+from corpusforge.work.joins import joins_of
 
 if TYPE_CHECKING:
     from corpusforge.tokens.vocab import Vocab

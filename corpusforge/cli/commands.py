@@ -115,6 +115,7 @@ def dedupe_command(documents: str, output: str, dry_run: bool, **flags: Any) -> 
     setting("vocab.size", "--size"),
     setting("vocab.unused", "--unused"),
     setting("vocab.lowercase", flag=("--uncased", "--cased")),
+    setting("vocab.alphabet", "--alphabet"),
     setting("vocab.normalization", "--normalization"),
     setting("vocab.coverage", "--coverage"),
     setting("vocab.min_count", "--min-count"),

@@ -23,7 +23,11 @@ class Vocab:
     lowercase: bool = option(True, "uncased: lower case, accents stripped")
     min_count: int = option(2, "words seen less often are not learned from", unit="occurrences", check=at_least(1))
     max_words: int = option(4_000_000, "distinct words the learner reads: the most frequent ones", check=at_least(1000))
-    alphabet: int = option(1000, "distinct characters kept (HF and google default)", check=at_least(64))
+    alphabet: int = option(
+        1000,
+        "wordpiece families: distinct characters kept, the most frequent (HF and google default)",
+        check=at_least(64),
+    )
     min_pair: int = option(
         0,
         "wordpiece-likelihood: pairs seen less often are never merged; 0: the bound starts at the top and is halved",

@@ -103,7 +103,7 @@ def build_instances(made: Recipe, upstream: str, vocab_folder: str, output: str,
 
 def _lexicon_digest(vocab: Any, made: Recipe) -> str:
     """The content of the lexicon, which decides masks, and not its path; "" for none. Complains about bad settings."""
-    from corpusforge.work.instances import joins_of
+    from corpusforge.work.joins import joins_of
 
     return getattr(joins_of(vocab, made.instances), "digest", "")
 

@@ -10,7 +10,7 @@ from corpusforge.report import evaluation
 from corpusforge.report.funnel import CleaningStep, funnel, step_order, steps_of
 from corpusforge.report.plain import number, seconds, size, visible, words
 from corpusforge.shards import Manifest, Tallies
-from corpusforge.stages import alarms
+from corpusforge.stages import alarms, fit
 from corpusforge.stages.alarms import dropped
 
 if TYPE_CHECKING:
@@ -28,8 +28,7 @@ def show_outcome(outcome: Outcome) -> None:
         terminal.show(f"{manifest.stage}: already done in {outcome.folder}, nothing to do")
         return
     terminal.show(*(_evaluation(outcome.folder) if manifest.stage == "evaluate" else _tables(manifest)))
-    if manifest.stage in ("clean", "dedupe"):
-        _show_alarms(_alarms(outcome))
+    _show_alarms(_alarms(outcome))
     memory = f", peak memory {outcome.peak_rss / 2**20:,.0f} MiB" if outcome.peak_rss else ""
     terminal.show(f"{manifest.stage}: {outcome.folder} in {seconds(outcome.seconds)}{memory}")
 
@@ -64,9 +63,12 @@ def _encoded_line(encoded: Mapping[str, Any]) -> str:
     """What encoding had to say: how much went to the library whole, and how many sentences were too long."""
     sentences = max(encoded.get("sentences", 0), 1)
     by_library, too_long = encoded.get("sentences_by_library", 0), encoded.get("sentences_too_long", 0)
+    joined = f"; {number(encoded['units_joined'])} phrases joined, of" if "units_joined" in encoded else ""
+    joined += f" {number(encoded['words_joined'])} words" if joined else ""
     return (
         f"encoded {number(encoded.get('sentences', 0))} sentences, {by_library / sentences:.2%} of them by the library;"
         f" {number(too_long)} longer than an instance, of which {number(encoded.get('tokens_too_long', 0))} tokens went"
+        f"{joined}"
     )
 
 
@@ -160,8 +162,14 @@ def _show_alarms(lines: Sequence[str]) -> None:
 
 
 def _alarms(outcome: Outcome) -> list[str]:
-    """What the counts of a stage that cleans or deduplicates say against it."""
+    """What the counts of a stage say against it."""
     statistics, is_clean = outcome.manifest.statistics, outcome.manifest.stage == "clean"
+    if outcome.manifest.stage == "train-vocab":
+        return fit.of_vocabulary(outcome.manifest)
+    if outcome.manifest.stage == "build-instances":
+        return fit.of_instances(outcome.manifest)
+    if outcome.manifest.stage not in ("clean", "dedupe"):
+        return []
     shares = (dropped(statistics, "documents"), dropped(statistics, "text_bytes"))
     lines = alarms.of_shares(*shares, nothing=is_clean)  # a corpus without repeats is no wonder
     steps = steps_of(statistics, step_order(outcome.manifest))

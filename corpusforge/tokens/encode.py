@@ -134,7 +134,8 @@ class Encoder:
         words = self._sentence_words(spans)
         ids, tokens = self.encode_words(words.values)
         ends = np.concatenate([[0], np.cumsum(tokens)])
-        lengths, starts = np.diff(ends[words.offsets]), self._starts(ids, ends, words)
+        joined = self._joined(words)
+        lengths, starts = np.diff(ends[words.offsets]), self._starts(ids, ends, words, joined)
         filled = lengths > 0
         rows = np.diff(np.concatenate([[0], np.cumsum(filled)])[spans.offsets])
         statistics = {
@@ -144,6 +145,7 @@ class Encoder:
             "words": len(words.values),
             "tokens": len(ids),
             "unknown_tokens": int(np.count_nonzero(ids == self.vocab.specials.unk)),
+            **_count_joined(joined),
         }
         return _Part(ids, starts, lengths[filled].astype(np.int32), rows, statistics)
 
@@ -164,14 +166,21 @@ class Encoder:
         kept = np.repeat(np.arange(len(lengths)) % 2 == 0, lengths)
         return words._replace(values=words.values.filter(pa.array(kept)), offsets=offsets)
 
-    def _starts(self, ids: npt.NDArray[Any], ends: I64, words: Words) -> npt.NDArray[np.bool_]:
+    def _joined(self, words: Words) -> npt.NDArray[np.bool_] | None:
+        """Which words belong to the one before them; None where nothing joins words or nobody asks."""
+        if self._joins is None or self._starts_word is None:
+            return None
+        return self._joins.joined(words._replace(values=self._splitter.marked(words.values)))
+
+    def _starts(
+        self, ids: npt.NDArray[Any], ends: I64, words: Words, joined: npt.NDArray[np.bool_] | None
+    ) -> npt.NDArray[np.bool_]:
         """Which tokens begin a word; word w has the tokens from ``ends[w]`` to ``ends[w + 1]``. Empty: not asked."""
         if self._starts_word is None:
             return np.empty(0, bool)
         starts: npt.NDArray[np.bool_] = self._starts_word[ids]
-        if self._joins is not None:
-            marked = words._replace(values=self._splitter.marked(words.values))
-            starts[ends[:-1][self._joins.joined(marked) & (np.diff(ends) > 0)]] = False
+        if joined is not None:
+            starts[ends[:-1][joined & (np.diff(ends) > 0)]] = False
         begins = ends[words.offsets]
         starts[begins[:-1][np.diff(begins) > 0]] = True
         return starts
@@ -240,6 +249,18 @@ class Encoder:
         encoding = self._library.encode(words.to_pylist(), is_pretokenized=True, add_special_tokens=False)
         lengths = np.bincount(np.array(encoding.word_ids, np.int64), minlength=len(words))
         return np.array(encoding.ids, np.int64), lengths
+
+
+def _count_joined(joined: npt.NDArray[np.bool_] | None) -> dict[str, int]:
+    """Units made of several words, and the words in them; nothing where none was asked for.
+
+    >>> _count_joined(np.array([False, True, True, False, True]))
+    {'units_joined': 2, 'words_joined': 5}
+    """
+    if joined is None:
+        return {}
+    units = int(np.count_nonzero(joined & ~np.append(False, joined[:-1])))
+    return {"units_joined": units, "words_joined": units + int(np.count_nonzero(joined))}
 
 
 def _slices(offsets: I64, size: int) -> list[tuple[int, int]]:

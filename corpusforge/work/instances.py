@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corpusforge import errors, schemas, shards
+from corpusforge import schemas, shards
 from corpusforge.instances import donors as donor_tables
 from corpusforge.instances.build import DONOR_FORMATS, PAIR_FORMATS, Builder, BuildSettings
 from corpusforge.instances.donors import Candidates, Donors, Taken
@@ -232,29 +232,6 @@ class BuildWork:
         if self.settings.format not in DONOR_FORMATS:
             return {split: Builder(settings[split]) for split in SPLITS}
         return {split: Builder(settings[split], load_donors(self.donors, split)) for split in SPLITS}
-
-
-def joins_of(vocab: Vocab, section: Any) -> Joins | None:
-    """What makes one mask unit of several words, from the section [instances]; reads the lexicon.
-
-    Raises `errors.RecipeInvalid` where two things do, or none is asked for, and `errors.InputMissing`.
-    """
-    from corpusforge.tokens.lexicon import Lexicon, Segmenter
-
-    lexicon, segmenter = section.mask_lexicon, section.mask_segmenter
-    if not lexicon and not segmenter:
-        return None
-    if section.mask_unit == "token":
-        mend = "set mask_unit to whole-word, ngram or span"
-        raise errors.RecipeInvalid("instances.mask_unit", "a lexicon or segmenter joins words, not tokens", mend)
-    if lexicon and segmenter:
-        raise errors.RecipeInvalid("instances.mask_segmenter", "a lexicon is given too", "use one of the two")
-    if segmenter:
-        return Segmenter(segmenter)
-    if not shards.exists(lexicon):
-        raise errors.InputMissing(lexicon, "no such lexicon", "name a file with one phrase a line")
-    with shards.open_binary(lexicon) as file:
-        return Lexicon(file.read(), vocab.cutting, lexicon)
 
 
 def limit_of(section: Any) -> SentenceLimit:

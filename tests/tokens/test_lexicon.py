@@ -63,6 +63,9 @@ def test_units_of_a_lexicon_reach_the_tokens():
         token = UNCASED.tokens[id_].removeprefix("##")
         units = [*units, token] if starts else [*units[:-1], units[-1] + token]
     assert units == ["the", "quickbrown", "fox", ".", "thelazydog", "."]
+    found = encoder.encode_counted(documents(["The quick brown fox. The lazy dog.", "A fox."])).statistics
+    assert (found["units_joined"], found["words_joined"]) == (2, 5)
+    assert "units_joined" not in Encoder(UNCASED).encode_counted(documents(["The fox."])).statistics
 
 
 def test_a_lexicon_is_its_content():
