@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -116,6 +117,16 @@ def find_pack(name_or_path: str) -> Path:
     names = list_packs()
     if name_or_path in names:
         return bundled("rules") / f"{name_or_path}.toml"
-    near = difflib.get_close_matches(name_or_path, names, 1, 0.5)
-    mend = f"did you mean '{near[0]}'?" if near else f"bundled packs: {', '.join(names)}, or a path to a .toml file"
+    near = _meant(name_or_path.lower(), names)
+    mend = f"did you mean {near}?" if near else f"bundled packs: {', '.join(names)}, or a path to a .toml file"
     raise errors.InputMissing(name_or_path[:200], "no rule pack of that name", mend)
+
+
+def _meant(word: str, names: list[str]) -> str:
+    """The packs that were meant: their names hold the word or begin it, or are spelled almost so, or their titles have
+    it ("chinese"); "" where there is none.
+    """
+    meant = [name for name in names if len(word) > 1 and (word in name or word.startswith(name))]
+    meant = meant or difflib.get_close_matches(word, names, 1, 0.7)
+    meant = meant or [name for name in names if word in re.findall(r"[a-z]{4,}", load_pack(name).title.lower())]
+    return " or ".join(f"'{name}'" for name in meant or difflib.get_close_matches(word, names, 1, 0.5))

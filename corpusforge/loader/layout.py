@@ -60,6 +60,11 @@ class Batch:
         """Tokens with padding."""
         return self.input_ids.size
 
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest instance."""
+        return int(self.lengths.max())
+
     def is_real(self) -> npt.NDArray[np.bool_]:
         """False on padding, ``[B, T]``."""
         B, T = self.input_ids.shape
@@ -84,7 +89,8 @@ class Batch:
     def cu_seqlens(self) -> npt.NDArray[np.int32]:
         """Boundaries in the flattened batch, as kernels of variable-length attention read them: from 0 to ``size``.
 
-        Between two boundaries lies an instance, or what pads a row: attention there disturbs nobody.
+        Between two boundaries lies an instance, or what pads a row: attention there disturbs nobody. The padding may be
+        the longest of them, so a kernel's ``max_seqlen`` is the largest step of these, not `longest`.
         """
         ends = self.begins + self.lengths
         edges = np.concatenate((self.begins, ends, [0, self.size], np.arange(0, self.size, self.input_ids.shape[1])))

@@ -2,7 +2,9 @@
 
 Comes in: the folder, of which only `manifest.json` is read, and the settings of batches. Goes out: an `Extent`.
 Decision: lengths are those of the manifest's 64 bins, rounded up to the end of their bin. So it is what `Batcher`
-counts where bins end at multiples of the padding (instances of 512 padded to multiples of 8), and never less.
+counts where bins end at multiples of the padding (instances of 512 padded to multiples of 8), and never less. With
+pairs redrawn (``copies_redraw = "pairs"``) copies differ, and the manifest has only their sum: this is an epoch of the
+mean copy, and one of them may have a batch more or fewer.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from corpusforge.shards import Manifest
 
 
 def outlook(folder: str, settings: BatchSettings | None = None, *, table: str = "train") -> Extent:
-    """How much an epoch is: of duplicated masks the mean of all copies.
+    """How much an epoch is: of a duplicated corpus an epoch of the mean copy.
 
     Raises `errors.StageMismatch` where the folder has no lengths of this table, and `errors.RecipeInvalid`.
     """

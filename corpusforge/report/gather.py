@@ -51,6 +51,8 @@ class Found:
 def gather(run_dir: str) -> Found:
     """Read the folder of a run or of a stage. Raises `errors.InputMissing` where nothing of either is in it."""
     found = Found(str(run_dir).rstrip("/"))
+    if not shards.exists(found.folder):
+        raise errors.InputMissing(found.folder, "no such folder", "check the path")
     found.alone = _stage_in(found)
     for stage in [found.alone] if found.alone else FOLDERS:
         _read_stage(found, stage)

@@ -36,7 +36,7 @@ _NAMES = {
 
 
 def load(folder: str) -> Vocab:
-    """The vocabulary in a folder. Raises `errors.ManifestInvalid`."""
+    """The vocabulary in a folder. Raises `errors.ManifestInvalid`; `errors.InputMissing` where there is no folder."""
     where = f"{folder}/tokenizer.json"
     config = _read_json(f"{folder}/tokenizer_config.json") or {}
     names: dict[str, str] = {}
@@ -66,6 +66,8 @@ def _from_native(folder: str, config: dict[str, Any], names: dict[str, str]) -> 
         return sentencepiece_family.from_model(model, f"{folder}/spiece.model", config, named)
     ids, merges = read_bytes(f"{folder}/vocab.json"), read_bytes(f"{folder}/merges.txt")
     if ids is None or merges is None:
+        if "://" not in folder and not Path(folder).is_dir():
+            raise errors.InputMissing(folder, "no such folder", "check the path")
         kind = config.get("tokenizer_class")
         what = "no tokenizer.json, no vocab.txt, no vocab.json with merges.txt, no spiece.model"
         what = f"the {kind} in it has {what}" if kind else what

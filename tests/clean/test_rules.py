@@ -62,11 +62,29 @@ def test_a_wrong_pack_is_refused(text: str, says: str, tmp_path: Path) -> None:
     assert says in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("wanted", "meant"),
+    [
+        ("chinese", "'c4-zh'"),
+        ("zh", "'c4-zh'"),
+        ("c4-tfds", "'c4-tfds-2' or 'c4-tfds-3.1'"),
+        ("goper", "'gopher'"),
+        ("fineweb-edu", "'fineweb'"),
+        ("mC4-en", "'mc4'"),
+    ],
+)
+def test_a_pack_is_found_by_part_title_and_spelling(wanted: str, meant: str) -> None:
+    with pytest.raises(errors.InputMissing, match=f"did you mean {meant}\\?"):
+        load_rules(wanted)
+
+
 def test_a_missing_pack_names_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(errors.InputMissing, match=r"did you mean 'c4-tfds-3.1'"):
         load_rules("c4-tfds-3")
     with pytest.raises(errors.InputMissing, match="check the path"):
         load_rules(str(tmp_path / "none.toml"))
+    with pytest.raises(errors.InputMissing, match="bundled packs: "):
+        load_rules("xyzzy")
 
 
 @pytest.mark.parametrize("name", list_packs())

@@ -99,6 +99,7 @@ def check_layout(batch: Batch, settings: BatchSettings) -> None:
     assert (batch.is_real() == (number.reshape(shape) > 0)).all()
     assert (batch.input_ids[~batch.is_real()] == 0).all()
     assert batch.cu_seqlens().tolist() == sorted(edges)
+    assert batch.longest == max(batch.lengths.tolist())
     dense = batch.dense_labels()
     assert (dense.ravel()[batch.masked] == batch.labels).all()
     assert (dense != -100).sum() == len(batch.masked) == len(np.unique(batch.masked))

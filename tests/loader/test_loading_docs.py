@@ -30,7 +30,9 @@ def test_the_examples_run(make_data: Callable[..., Data], tmp_path: Path, monkey
     batcher = Batcher(str(folder), BatchSettings(tokens=16_384))
     assert names["resume_at"] == batcher.extent().batches
     assert np.shape(names["labels"]) == np.shape(names["ids"]) == np.shape(names["attention_mask"])
-    assert names["longest"] == max(48, 16_384 - names["batch"].tokens)  # type: ignore[attr-defined]
+    packed = names["batch"]
+    assert names["longest"] == packed.lengths.max()  # type: ignore[attr-defined]
+    assert names["max_seqlen"] == max(names["longest"], 16_384 - packed.tokens)  # type: ignore[call-overload]
     exec(second, names)
     small = Batcher(str(folder), BatchSettings(tokens=256))
     names["loader"] = torch.utils.data.DataLoader(names["Instances"](small, 3), batch_size=None, num_workers=2)  # type: ignore[operator]

@@ -168,6 +168,8 @@ def test_the_folder_of_one_stage_is_reported_alone(run_dir: Path, folder: str, s
 def test_one_stage_that_is_not_finished_is_named(run_dir: Path) -> None:
     folder = run_dir / "instances"
     (folder / "manifest.json").rename(folder / "run.json")
+    with pytest.raises(errors.InputMissing, match="no such folder"):
+        gather(str(run_dir / "nope"))
     with pytest.raises(
         errors.InputMissing, match=r"build-instances: begun, not finished \(no manifest in .*instances\)"
     ):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from corpusforge.errors import ManifestInvalid, RecipeInvalid
+from corpusforge.errors import InputMissing, ManifestInvalid, RecipeInvalid
 from corpusforge.tokens.vocab import Specials, Vocab, check_size
 from corpusforge.tokens.wordpiece import WordPiece, arrange
 from corpusforge.tokens.words import Normalization
@@ -128,7 +128,7 @@ def test_another_family_is_named(tmp_path: Path) -> None:
 
 def test_missing_and_broken_folders(tmp_path: Path) -> None:
     with pytest.raises(ManifestInvalid, match="no tokenizer"):
-        Vocab.load(str(tmp_path / "nowhere"))
+        Vocab.load(str(tmp_path))
     (tmp_path / "tokenizer.json").write_text("{", "utf-8")
     with pytest.raises(ManifestInvalid, match="no valid JSON"):
         Vocab.load(str(tmp_path))
@@ -174,8 +174,15 @@ def test_a_token_stands_once() -> None:
 def test_sizes() -> None:
     check_size(30_528)
     check_size(30_522, allow_any_size=True)
-    with pytest.raises(RecipeInvalid, match="30,464 or 30,528"):
+    with pytest.raises(RecipeInvalid, match="30,464 or 30,528, or pass --allow-any-size"):
         check_size(30_522)
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputMissing, match="nope: no such folder; check the path"):
+        Vocab.load(f"{tmp_path}/nope")
+    with pytest.raises(ManifestInvalid, match="no tokenizer"):
+        Vocab.adopt(str(tmp_path))
 
 
 def test_folders_behind_urls(tmp_path: Path) -> None:
