@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -87,9 +88,7 @@ def _make_way(
     if held is None:
         mend = "choose another folder (--overwrite only replaces a stage's output)"
         raise errors.OutputTaken(folder, "holds files that no stage wrote", mend)
-    written = shards.exists(shards.join(folder, shards.MANIFEST)) or any(
-        _has_files(shards.join(folder, name)) for name in WRITTEN
-    )
+    written = shards.exists(shards.join(folder, shards.MANIFEST)) or any(_worth_keeping(folder, n) for n in WRITTEN)
     barren = held.get("stage") == stage and not written
     if not (overwrite or barren):
         what = _difference(held, stage, recipe, upstream)
@@ -105,6 +104,16 @@ WRITTEN = (
 
 WRITTEN_FILES = (TIMING, "README.md", "log.jsonl", "vocab.txt", "merges.txt", "spiece.model")
 """Files that stages write into their folder, and all that end in .json."""
+
+
+REDONE = re.compile(r"part-\d{5}\.arrow")
+"""Counted words, which no run goes on with: the learner that failed on them leaves them, and they are counted anew."""
+
+
+def _worth_keeping(folder: str, name: str) -> bool:
+    """Whether a folder of an unfinished run holds what it could go on with, or what no stage wrote."""
+    files = shards.list_names(shards.join(folder, name), "")
+    return not all(map(REDONE.fullmatch, files)) if name == "words" else bool(files)
 
 
 def clear(folder: str) -> None:

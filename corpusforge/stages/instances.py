@@ -17,11 +17,12 @@ from corpusforge.stages.stage import Execution, Outcome
 def train_vocab(made: Recipe, upstream: str, output: str, execution: Execution) -> Outcome:
     """Count words, learn a vocabulary, and write the folder that ``AutoTokenizer`` loads."""
     from corpusforge.stages.sample import draw
+    from corpusforge.tokens.families import check_sizes
     from corpusforge.tokens.report import describe
-    from corpusforge.tokens.vocab import Vocab, check_size
+    from corpusforge.tokens.vocab import Vocab
 
     settings = made.vocab
-    check_size(settings.size, allow_any_size=settings.allow_any_size)
+    check_sizes(settings)
     adopted = Vocab.adopt(settings.adopt) if settings.adopt else None
     before, units = stage.upstream_units(upstream, "documents")
     apart, sampled = stage.upstream_units(settings.sample, "documents") if settings.sample else (before, units)

@@ -52,9 +52,9 @@ def _testable(made: Recipe, data: str, execution: Execution) -> Recipe:
 def _check(made: Recipe, wanted: list[str]) -> None:
     """Find now what would otherwise stop the run hours later."""
     if "train-vocab" in wanted:
-        from corpusforge.tokens.vocab import check_size
+        from corpusforge.tokens.families import check_sizes
 
-        check_size(made.vocab.size, allow_any_size=made.vocab.allow_any_size)
+        check_sizes(made.vocab)
     if "pretrain" in wanted:
         model.check_preset(made)
     if "evaluate" in wanted and "blimp" in made.evaluate.tasks:

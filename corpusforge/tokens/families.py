@@ -12,11 +12,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from corpusforge import errors
 from corpusforge.tokens.columns import Cutting
 from corpusforge.tokens.counts import select_counts
 from corpusforge.tokens.gpt2_split import GPT2
 from corpusforge.tokens.learn_wordpiece import Learned
 from corpusforge.tokens.pieces import PieceCutting
+from corpusforge.tokens.vocab import check_size
 from corpusforge.tokens.words import Normalization
 
 ALGORITHMS = {"unigram": "unigram", "sentencepiece-bpe": "bpe"}
@@ -28,6 +30,28 @@ def cutting_of(section: Any) -> Cutting:
     if section.model in ALGORITHMS:
         return _piece_cutting(section)
     return GPT2 if section.model == "bpe" else Normalization(section.lowercase)
+
+
+SPECIALS = 5
+"""Special tokens of each family."""
+
+BYTES = 256
+"""Tokens that byte-level BPE begins with."""
+
+
+def check_sizes(section: Any) -> None:
+    """Raise `errors.RecipeInvalid` where the size of a section [vocab] is wrong whatever the text that is counted.
+
+    Learning checks it again against the characters of the text.
+    """
+    if section.adopt:
+        return
+    check_size(section.size, allow_any_size=section.allow_any_size)
+    least = SPECIALS + section.unused + (BYTES if section.model == "bpe" else 1)
+    if section.size < least:
+        kind = "bytes" if section.model == "bpe" else "a character"
+        what = f"{section.size:,} is less than the {least:,} of {kind}, specials and unused slots"
+        raise errors.RecipeInvalid("vocab.size", what, "raise --size, or lower --unused")
 
 
 def select(section: Any, blocks: Iterable[bytes]) -> tuple[pa.Table, dict[str, float]]:

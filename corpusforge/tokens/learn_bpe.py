@@ -54,7 +54,7 @@ def learn(
     check_size(size, allow_any_size=allow_any_size)
     if size < _FIXED + unused:
         what = f"{size:,} is less than the {_FIXED + unused:,} of bytes, specials and unused slots"
-        raise errors.RecipeInvalid("vocab.size", what, "raise it, or lower vocab.unused")
+        raise errors.RecipeInvalid("vocab.size", what, "raise --size, or lower --unused")
     ordered = counts.take(pc.sort_indices(counts["word"]))
     lengths = pc.binary_length(ordered["word"])
     short = ordered.filter(pc.less_equal(lengths, LONGEST_WORD))

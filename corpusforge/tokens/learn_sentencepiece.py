@@ -17,6 +17,7 @@ from __future__ import annotations
 import base64
 import functools
 import io
+import re
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -76,12 +77,15 @@ def learn(
     scaled, scale = scale_counts(short["count"].to_numpy(), FED_OCCURRENCES)
     words = [word.removeprefix(SPACE) for word in short["word"].to_pylist()]
     fed = {word: count for word, count in zip(words, scaled.tolist(), strict=True) if word and count}
-    model = _train(
-        _lines(fed, LINE_BYTES if algorithm == "unigram" else 0),
-        size - unused,
-        algorithm,
-        coverage or COVERAGE[algorithm],
-    )
+    if size - unused <= len(NAMES):
+        raise _too_small(size, len(NAMES) + unused + 1)
+    if not fed:
+        raise errors.InputMissing("words", "there are none to learn from", "give more text, or lower --min-count")
+    lines = _lines(fed, LINE_BYTES if algorithm == "unigram" else 0)
+    try:
+        model = _train(lines, size - unused, algorithm, coverage or COVERAGE[algorithm])
+    except RuntimeError as error:
+        raise _refusal(str(error), size, unused) from None
     vocab = arrange(model, size, cutting or PieceCutting())
     statistics = {
         "characters": sum(len(p) == 1 for p, k in zip(model.pieces, model.kinds, strict=True) if k == files.NORMAL),
@@ -143,29 +147,43 @@ def _train(lines: Iterator[str], size: int, algorithm: str, coverage: float) -> 
     import sentencepiece
 
     written = io.BytesIO()
-    try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=lines,
-            model_writer=written,
-            input_format="tsv",
-            model_type=algorithm,
-            vocab_size=size,
-            hard_vocab_limit=False,
-            character_coverage=coverage,
-            normalization_rule_name="identity",  # words are normalised
-            max_sentence_length=MAX_WORD_BYTES + 32,
-            num_threads=THREADS,
-            pad_id=0,
-            unk_id=1,
-            bos_id=-1,
-            eos_id=-1,
-            control_symbols=list(NAMES[2:]),
-            minloglevel=2,
-        )
-    except RuntimeError as error:
-        mend = "raise vocab.size, lower vocab.coverage, or give more text"
-        raise errors.RecipeInvalid("vocab.size", f"sentencepiece cannot learn {size:,} pieces: {error}", mend) from None
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=lines,
+        model_writer=written,
+        input_format="tsv",
+        model_type=algorithm,
+        vocab_size=size,
+        hard_vocab_limit=False,
+        character_coverage=coverage,
+        normalization_rule_name="identity",  # words are normalised
+        max_sentence_length=MAX_WORD_BYTES + 32,
+        num_threads=THREADS,
+        pad_id=0,
+        unk_id=1,
+        bos_id=-1,
+        eos_id=-1,
+        control_symbols=list(NAMES[2:]),
+        minloglevel=2,
+    )
     return files.read_model(written.getvalue())
+
+
+def _refusal(said: str, size: int, unused: int) -> errors.RecipeInvalid:
+    """What the library says against a size, in words of our flags.
+
+    >>> print(_refusal("INTERNAL: ... smaller than required_chars. 61 vs 300. Increase vocab_size or ...", 64, 3))
+    vocab.size: 64 is less than the 303 of characters, specials and unused slots; raise --size, or lower --coverage or --unused
+    """  # noqa: E501
+    needed = re.search(r"required_chars\. \d+ vs (\d+)", said)
+    if needed:
+        return _too_small(size, int(needed[1]) + unused)
+    what = f"sentencepiece cannot learn {size:,} ids from this text ({' '.join(said.split())})"
+    return errors.RecipeInvalid("vocab.size", what, "raise --size, lower --coverage, or give more text")
+
+
+def _too_small(size: int, least: int) -> errors.RecipeInvalid:
+    what = f"{size:,} is less than the {least:,} of characters, specials and unused slots"
+    return errors.RecipeInvalid("vocab.size", what, "raise --size, or lower --coverage or --unused")
 
 
 @functools.cache

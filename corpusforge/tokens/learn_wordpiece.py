@@ -176,7 +176,7 @@ def _room(size: int, unused: int, characters: int) -> int:
     room = size - _SPECIALS - unused
     if room < characters:
         what = f"{size:,} is less than the {size - room + characters:,} of characters, specials and unused slots"
-        raise errors.RecipeInvalid("vocab.size", what, "raise it, or lower vocab.alphabet")
+        raise errors.RecipeInvalid("vocab.size", what, "raise --size, or lower vocab.alphabet (--alphabet) or --unused")
     return room
 
 

@@ -56,6 +56,28 @@ def test_a_failed_first_attempt_does_not_bind(tmp_path: Path) -> None:
     _claim(tmp_path / "out", size=2)
 
 
+def test_counted_words_do_not_bind_and_what_else_lies_beside_them_does(tmp_path: Path) -> None:
+    """A learner that refuses a size leaves its words; they are counted anew for any other size."""
+    _claim(tmp_path)
+    words = tmp_path / "words"
+    shards.write_bytes(str(words / "part-00007.arrow"), b"x")
+    _claim(tmp_path, size=2)
+    assert not words.exists()
+    for name in ("thesis.txt", "part-00007.arrow.txt", "mine/part-00007.arrow"):
+        shards.write_bytes(str(words / "part-00007.arrow"), b"x")
+        shards.write_bytes(str(words / name), b"years of work")
+        with pytest.raises(errors.OutputTaken, match=r"clean\.size"):
+            _claim(tmp_path, size=3)
+        assert (words / name).read_bytes() == b"years of work"
+        (words / name).unlink()
+        if "/" in name:
+            (words / "mine").rmdir()
+    _work(tmp_path)  # an entry beside them: a run to go on with
+    with pytest.raises(errors.OutputTaken, match=r"clean\.size"):
+        _claim(tmp_path, size=3)
+    assert (words / "part-00007.arrow").exists()
+
+
 def test_only_what_stages_write_is_removed(tmp_path: Path) -> None:
     _claim(tmp_path)
     _work(tmp_path)

@@ -59,6 +59,27 @@ def test_figures_on_text_held_out(tmp_path: Path) -> None:
         train(documents, tmp_path / "vocab", adopt=str(theirs))
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_size_too_small_for_any_text_is_refused_before_anything_is_written(family: str, tmp_path: Path) -> None:
+    documents = corpus(tmp_path / "clean")
+    with pytest.raises(errors.RecipeInvalid, match=r"64 is less than the \d+ of .*raise --size"):
+        train(documents, tmp_path / "vocab", model=family, size=64)
+    assert not (tmp_path / "vocab").exists()
+
+
+@pytest.mark.parametrize("family", ["wordpiece", "unigram"])
+def test_a_size_that_a_learner_refuses_does_not_bind(family: str, tmp_path: Path) -> None:
+    """The words are counted by then; what is left of the first attempt gives way to the second."""
+    documents = corpus(tmp_path / "clean")
+    with pytest.raises(errors.RecipeInvalid, match=r"64 is less than the \d+ of characters"):
+        train(documents, tmp_path / "vocab", model=family, size=64, unused=55)
+    assert (tmp_path / "vocab/words").exists()
+    outcome = train(documents, tmp_path / "vocab", model=family, size=256, unused=55)
+    assert outcome.manifest.statistics["size"] == 256
+    with pytest.raises(errors.OutputTaken, match=r"vocab\.size"):
+        train(documents, tmp_path / "vocab", model=family, size=320, unused=55)
+
+
 def test_an_unknown_family_is_named(tmp_path: Path) -> None:
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs/tokenizer_config.json").write_text('{"tokenizer_class": "XLMTokenizer"}', "utf-8")

@@ -220,8 +220,13 @@ def test_a_size_too_small_is_refused() -> None:
     counts = count_words(pa.array(SENTENCES), ALBERT)
     with pytest.raises(errors.RecipeInvalid, match="no multiple"):
         learn(counts, 100)
-    with pytest.raises(errors.RecipeInvalid, match="cannot learn"):
-        learn(counts, 64, unused=40)
+    for algorithm in ("unigram", "bpe"):
+        for unused in (40, 59, 128):
+            with pytest.raises(errors.RecipeInvalid, match=r"is less than the \d+ of characters.* --size") as raised:
+                learn(counts, 64, algorithm=algorithm, unused=unused)
+            assert "character_coverage" not in str(raised.value) and "INTERNAL" not in str(raised.value)
+        with pytest.raises(errors.InputMissing, match="none to learn from"):
+            learn(count_words(pa.array([""]), ALBERT), 64, algorithm=algorithm, unused=3)
 
 
 @given(st.binary(max_size=60))
