@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -14,13 +15,14 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from corpusforge.instances.ragged import offsets_of
+from corpusforge.loader.layout import lay_out
 from corpusforge.loader.rows import Rows
 from corpusforge.trainer import attention
 from corpusforge.trainer.attention import Packed
 from corpusforge.trainer.batches import Batch, make_batches
 from corpusforge.trainer.losses import batch_losses
 from corpusforge.trainer.model import Architecture, Encoder, initialise
-from corpusforge.trainer.packed import deal, packed_batches
+from corpusforge.trainer.packed import deal, filled_up, packed_batches, to_packed_tensors
 from corpusforge.trainer.step import gradients
 
 
@@ -92,6 +94,7 @@ def test_packed_is_padded(family: str, fixed: bool) -> None:
     assert counts[0] == 1
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=12), st.booleans())
 def test_every_kernel_is_attention_under_a_block_mask(lengths: list[int], is_sorted: bool) -> None:
@@ -126,6 +129,33 @@ def test_rows_are_dealt_out_evenly(lengths: list[int], budget: int) -> None:
     assert max(loads) <= budget + 128
     for group in groups:
         assert (np.diff(sizes[group]) <= 0).all()
+
+
+def test_rows_of_a_set_length_are_taken_too() -> None:
+    """As the loader packs them: several rows, each with a rest of padding."""
+    shape, rows = shape_of("roberta", pairs=True), made_up_rows([20, 9, 9, 30, 5])
+    padded = outcome(shape, make_batches(rows, 10_000, 1, segments=False, pairs=True))
+    laid = lay_out(rows, np.array([3, 2]), 40, 1)
+    packed = to_packed_tensors(laid, segments=False, pairs=True)
+    assert packed.input_ids.shape == (2, 40)
+    assert_equal(padded, outcome(shape, [packed]))
+    assert_equal(padded, outcome(shape, [filled_up(packed)]))
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("kernel", [attention.grouped, attention.jagged])
+def test_dropout_of_attention_drops(kernel: Callable[[Tensor, Packed, float], Tensor]) -> None:
+    """About its share, and the same under the same seed."""
+    (batch,) = packed_batches(made_up_rows([200, 200]), 1000, 1, segments=False, pairs=False)
+    assert batch.packed is not None
+    projected = torch.zeros(400, 3, 1, 1)  # equal weights of 1/200 for values of 1
+    projected[:, 2] = 1
+    found = []
+    for _ in range(2):
+        torch.manual_seed(0)
+        found.append(kernel(projected, batch.packed, 0.25))
+    assert torch.equal(found[0], found[1])
+    assert float(found[0].std()) == pytest.approx((0.25 / 0.75 / 200) ** 0.5, rel=0.15)
 
 
 def test_a_row_does_not_see_its_neighbours() -> None:
