@@ -139,10 +139,10 @@ def _judged(made: Recipe, vocab: Any, result: Manifest, output: str) -> dict[str
 
 
 def _write_dataset_files(made: Recipe, result: Manifest, output: str) -> None:
-    from corpusforge.work.dataset_card import card_body
+    from corpusforge.work.dataset_card import card_body, card_title
     from corpusforge.work.dataset_files import write_dataset_card, write_dataset_info
 
     for split in ("train", "heldout"):
         write_dataset_info(output, split, result.shards[split])
     body = card_body(result, digest_of(result.content))
-    write_dataset_card(output, f"{made.name}: {made.instances.format}", result.shards, body)
+    write_dataset_card(output, card_title(made.name, made.instances.format), result.shards, body)

@@ -36,6 +36,15 @@ _SHARES = {
 _LINES = 16  # of the length histogram; the manifest has 64
 
 
+def card_title(run: str, format_name: str) -> str:
+    """What the card is called. ``run``: the name of the recipe; that of none is "run", which says nothing.
+
+    >>> card_title("run", "sop"), card_title("quickstart", "sop")
+    ('Training instances (sop)', 'Training instances of quickstart (sop)')
+    """
+    return f"Training instances{f' of {run}' if run != 'run' else ''} ({format_name})"
+
+
 def card_body(manifest: Manifest, fingerprint: str) -> str:
     """Provenance, settings and numbers. ``fingerprint``: of what all instances say (checkpoints carry it)."""
     settings = manifest.recipe["instances"]

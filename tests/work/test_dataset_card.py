@@ -6,7 +6,7 @@ import numpy as np
 
 from corpusforge.instances.measure import LENGTH_BINS
 from corpusforge.shards import Manifest
-from corpusforge.work.dataset_card import card_body
+from corpusforge.work.dataset_card import card_body, card_title
 
 
 def manifest(masking: str = "static") -> Manifest:
@@ -77,3 +77,8 @@ def test_every_length_is_in_one_line_of_the_histogram() -> None:
         assert [low for low, _ in bounds] == [1, *(high + 1 for _, high in bounds[:-1])]
         assert bounds[-1][1] == longest
         assert [int(line[1]) for line in lines] == [high - low + 1 for low, high in bounds]
+
+
+def test_the_title_says_what_it_is() -> None:
+    assert card_title("run", "doc-sentences") == "Training instances (doc-sentences)"
+    assert card_title("bert-base", "segment-pair") == "Training instances of bert-base (segment-pair)"
