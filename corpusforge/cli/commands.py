@@ -244,7 +244,7 @@ def run_command(name: str, output: str | None, until: str | None, inputs: tuple[
 
 @cli.command("inspect")
 @click.argument("path")
-@click.option("--document", default=None, metavar="ID", help="Show this document (or its first characters).")
+@click.option("--document", default=None, metavar="ID", help="Show this document, or its instances: id, or beginning of it.")
 @click.option("--rows", type=click.IntRange(1), default=5, show_default=True, help="Rows to show.")
 @click.option("--skip", type=click.IntRange(0), default=0, show_default=True, help="Rows to pass over first.")
 def inspect_command(path: str, document: str | None, rows: int, skip: int) -> None:
@@ -263,7 +263,7 @@ def inspect_command(path: str, document: str | None, rows: int, skip: int) -> No
 @click.option("--output", default=None, metavar="FILE", help="[default: RUN_DIR/report.html, or comparison.html]")
 @click.option("--against", default=None, metavar="DIR", help="Compare two cleaned folders of the same input instead.")
 def report_command(run_dir: str, output: str | None, against: str | None) -> None:
-    """Write the HTML report of a run: one page that needs nothing else.
+    """Write the HTML report of a run, or of one stage: one page that needs nothing else.
 
     \b
     Two rule packs on the same input, document by document:
