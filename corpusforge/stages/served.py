@@ -1,4 +1,4 @@
-"""Settings of deduplication that no method of the chain uses: what is asked for and would not happen is said.
+"""Settings that nothing uses beside the others: what is asked for and would not happen is said.
 
 Comes in: a recipe, and which settings were given on the command line. Goes out: an error, or lines to show. The one
 decision: on the command line such a setting is a mistake and ends the run before it begins; a recipe may hold settings
@@ -15,15 +15,61 @@ from corpusforge.sections import Recipe
 _SETTINGS = sections.settings()
 
 
+DECIDERS = {
+    "vocab.model": "--model",
+    "vocab.normalization": "--normalization",
+    "instances.masking": "--masking",
+    "instances.format": "--format",
+}
+"""Settings that decide whether others mean something, and their flags."""
+
+_WORDPIECE = ("wordpiece", "wordpiece-likelihood")
+_PIECES = ("unigram", "sentencepiece-bpe")
+
+FOR: Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
+    "vocab.lowercase": (("vocab.model", (*_WORDPIECE, *_PIECES)), ("vocab.normalization", ("albert",))),
+    "vocab.alphabet": (("vocab.model", _WORDPIECE),),
+    "vocab.min_pair": (("vocab.model", ("wordpiece-likelihood",)),),
+    "vocab.normalization": (("vocab.model", _PIECES),),
+    "vocab.coverage": (("vocab.model", _PIECES),),
+    "instances.copies": (("instances.masking", ("duplicated",)),),
+    "instances.copies_redraw": (("instances.masking", ("duplicated",)),),
+    "instances.pair_sampling": (("instances.format", ("segment-pair",)),),
+    "instances.short_probability": (("instances.format", ("segment-pair", "sop")),),
+    "instances.donor_megabytes": (("instances.format", ("segment-pair", "sentence-pair")),),
+}
+"""Settings of vocabularies and instances that are not for all, and what they are for."""
+
+KEPT = ("vocab.adopt", "vocab.sample")
+"""Settings of the vocabulary that mean something where one is taken over."""
+
+
 def check_given(made: Recipe, given: Mapping[str, str]) -> None:
     """Raise `errors.RecipeInvalid` for a setting given for nothing. ``given``: keys, and the flags they came by.
 
     Saying no to what is off anyway (``--no-signatures``) is no mistake.
     """
+    _check_learning(made, given)
+    for key, flag in given.items():
+        for decider, values in FOR.get(key, ()):
+            chosen = _value(made, decider)
+            if chosen not in values and _value(made, key) is not False:
+                what = f"the {decider.split('.')[1]} {chosen} does not use it; it is for {_or(values)}"
+                raise errors.RecipeInvalid(flag, what, f"choose that with {DECIDERS[decider]}, or leave it out")
     for key, flag in given.items():
         if _is_unused(made, key) and _value(made, key) is not False:
             mend = f"add {_or(_SETTINGS[key].methods)} to --method, or leave it out"
             raise errors.RecipeInvalid(flag, f"the method {', '.join(made.dedupe.method)} does not use it", mend)
+
+
+def _check_learning(made: Recipe, given: Mapping[str, str]) -> None:
+    """Raise `errors.RecipeInvalid` for a setting of learning where a vocabulary is taken over."""
+    if not made.vocab.adopt:
+        return
+    for key, flag in given.items():
+        if key.startswith("vocab.") and key not in KEPT:
+            what = "a vocabulary is taken over as it is (--from), nothing is learned"
+            raise errors.RecipeInvalid(flag, what, "leave it out, or leave --from out")
 
 
 def unused_lines(made: Recipe) -> list[str]:
@@ -45,7 +91,8 @@ def _is_unused(made: Recipe, key: str) -> bool:
 
 
 def _value(made: Recipe, key: str) -> object:
-    return getattr(made.dedupe, key.removeprefix("dedupe."))
+    section, _, name = key.partition(".")
+    return getattr(getattr(made, section), name)
 
 
 def _or(names: tuple[str, ...]) -> str:

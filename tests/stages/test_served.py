@@ -1,4 +1,4 @@
-"""A flag that no method of the chain uses is refused in one line; a recipe's setting is said to be unused."""
+"""A flag that nothing uses is refused in one line; a recipe's setting is said to be unused."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from test_dedupe_index import page, stage
 from corpusforge import errors, sections
 from corpusforge.cli import cli, main
 from corpusforge.progress import Silent
-from corpusforge.sections import Dedupe, Recipe
+from corpusforge.sections import Dedupe, Instances, Recipe, Vocab
 from corpusforge.stages import corpus, preview
-from corpusforge.stages.served import check_given, unused_lines
+from corpusforge.stages.served import FOR, check_given, unused_lines
 from corpusforge.stages.stage import Execution
 
 FLAGS = {
@@ -44,6 +44,61 @@ def test_a_flag_for_nothing_is_one_line(flag: str, tmp_path: Path, capsys: pytes
         f"corpusforge: {flag}: the method {method} does not use it; add {served} to --method, or leave it out\n"
     )
     assert not (tmp_path / "out").exists()
+
+
+TRAIN = ("train-vocab", "d")
+BUILD = ("build-instances", "d", "--vocab", "v")
+UNUSED = [
+    (TRAIN, "--uncased", "--model bpe --uncased"),
+    (TRAIN, "--min-pair", "--model bpe --min-pair 3"),
+    (TRAIN, "--min-pair", "--min-pair 3"),
+    (TRAIN, "--coverage", "--model bpe --coverage 0.9"),
+    (TRAIN, "--alphabet", "--model unigram --alphabet 900"),
+    (TRAIN, "--normalization", "--normalization nfkc"),
+    (TRAIN, "--uncased", "--model unigram --normalization nmt_nfkc --uncased"),
+    (TRAIN, "--model", "--from x --model bpe"),
+    (TRAIN, "--size", "--from x --size 512"),
+    (TRAIN, "--cased", "--from x --cased"),
+    (TRAIN, "--set vocab.max_words", "--from x --set vocab.max_words=2000"),
+    (BUILD, "--copies", "--masking static --copies 5"),
+    (BUILD, "--copies", "--copies 5"),
+    (BUILD, "--copies-redraw", "--masking dynamic --copies-redraw masks"),
+    (BUILD, "--pair-sampling", "--format sop --pair-sampling original"),
+    (BUILD, "--short-probability", "--format full-sentences --short-probability 0.2"),
+    (BUILD, "--set instances.donor_megabytes", "--set instances.donor_megabytes=3"),
+]
+
+
+@pytest.mark.parametrize(("command", "flag", "words"), UNUSED)
+def test_a_flag_of_vocabularies_and_instances_for_nothing_is_one_line(
+    command: tuple[str, ...], flag: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*command, "--output", str(tmp_path / "out"), *words.split()])
+    said = capsys.readouterr().err
+    assert ended.value.code == 1 and said.count("\n") == 1
+    assert said.startswith(f"corpusforge: {flag}: ") and "leave it out" in said
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        Recipe(vocab=Vocab(model="bpe", lowercase=False)),
+        Recipe(vocab=Vocab(model="unigram", lowercase=True)),
+        Recipe(vocab=Vocab(model="wordpiece-likelihood")),
+        Recipe(instances=Instances(masking="duplicated", format="segment-pair")),
+    ],
+)
+def test_what_vocabularies_and_instances_use_is_taken(recipe: Recipe) -> None:
+    used = {
+        "bpe": ["vocab.lowercase", "vocab.size"],
+        "unigram": ["vocab.lowercase", "vocab.coverage", "vocab.normalization"],
+        "wordpiece-likelihood": ["vocab.lowercase", "vocab.alphabet", "vocab.min_pair"],
+        "wordpiece": [key for key in FOR if key.startswith("instances.")],
+    }
+    check_given(recipe, dict.fromkeys(used[recipe.vocab.model], "--flag"))
+    check_given(Recipe(vocab=Vocab(adopt="x")), {"vocab.adopt": "--from", "vocab.sample": "--sample"})
 
 
 def test_help_names_the_methods_of_each_flag() -> None:
