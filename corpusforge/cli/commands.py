@@ -244,7 +244,9 @@ def run_command(name: str, output: str | None, until: str | None, inputs: tuple[
 
 @cli.command("inspect")
 @click.argument("path")
-@click.option("--document", default=None, metavar="ID", help="Show this document, or its instances: id, or beginning of it.")
+@click.option(
+    "--document", default=None, metavar="ID", help="Show this document, or its instances: id, or beginning of it."
+)
 @click.option("--rows", type=click.IntRange(1), default=5, show_default=True, help="Rows to show.")
 @click.option("--skip", type=click.IntRange(0), default=0, show_default=True, help="Rows to pass over first.")
 def inspect_command(path: str, document: str | None, rows: int, skip: int) -> None:
