@@ -4,7 +4,7 @@ Comes in: the folder, of which only `manifest.json` is read, and the settings of
 Decision: lengths are those of the manifest's 64 bins, rounded up to the end of their bin. So it is what `Batcher`
 counts where bins end at multiples of the padding (instances of 512 padded to multiples of 8), and never less. With
 pairs redrawn (``copies_redraw = "pairs"``) copies differ, and the manifest has only their sum: this is an epoch of the
-mean copy, and one of them may have a batch more or fewer.
+mean copy, and one of them may have some per cent of batches more or fewer.
 """
 
 from __future__ import annotations
