@@ -13,6 +13,15 @@ FAMILIES = ("wordpiece", "wordpiece-likelihood", "bpe", "unigram", "sentencepiec
 """Families of vocabularies (`corpusforge.tokens.families`)."""
 
 
+def _coverage(value: float) -> str | None:
+    """What the trainer takes (google/sentencepiece, trainer_interface.cc, VerifySpec), or nothing.
+
+    >>> _coverage(0.0), _coverage(0.9995), _coverage(0.5)
+    (None, None, 'must be 0 or lie between 0.98 and 1')
+    """
+    return None if value == 0 or 0.98 <= value <= 1 else "must be 0 or lie between 0.98 and 1"
+
+
 @dataclass(frozen=True)
 class Vocab:
     """The vocabulary."""
@@ -42,7 +51,7 @@ class Vocab:
     coverage: float = option(
         0.0,
         "unigram, sentencepiece-bpe: share of characters kept; 0: .99995 (ALBERT), .9995 (sentencepiece)",
-        check=between(0, 1),
+        check=_coverage,
     )
     allow_any_size: bool = option(False, "accept a size that is no multiple of 64")
     adopt: str = option("", "a tokenizer folder to take over instead of learning", is_path=True)

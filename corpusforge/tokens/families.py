@@ -49,8 +49,8 @@ def check_sizes(section: Any) -> None:
     check_size(section.size, allow_any_size=section.allow_any_size)
     least = SPECIALS + section.unused + (BYTES if section.model == "bpe" else 1)
     if section.size < least:
-        kind = "bytes" if section.model == "bpe" else "a character"
-        what = f"{section.size:,} is less than the {least:,} of {kind}, specials and unused slots"
+        kind = "bytes" if section.model == "bpe" else "one character"
+        what = f"{section.size:,} is less than the {least:,} of specials, unused slots and {kind}"
         raise errors.RecipeInvalid("vocab.size", what, "raise --size, or lower --unused")
 
 

@@ -52,7 +52,7 @@ UNUSED = [
     (TRAIN, "--uncased", "--model bpe --uncased"),
     (TRAIN, "--min-pair", "--model bpe --min-pair 3"),
     (TRAIN, "--min-pair", "--min-pair 3"),
-    (TRAIN, "--coverage", "--model bpe --coverage 0.9"),
+    (TRAIN, "--coverage", "--model bpe --coverage 0.99"),
     (TRAIN, "--alphabet", "--model unigram --alphabet 900"),
     (TRAIN, "--normalization", "--normalization nfkc"),
     (TRAIN, "--uncased", "--model unigram --normalization nmt_nfkc --uncased"),

@@ -18,7 +18,7 @@ import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpusforge import errors, sections
+from corpusforge import errors, recipe, sections
 from corpusforge.text import text_bytes
 from corpusforge.tokens import families
 from corpusforge.tokens import sentencepiece_file as files
@@ -214,6 +214,13 @@ def test_long_words_are_left_out_or_sampled_and_counted() -> None:
     assert everything == counts.take(pc.sort_indices(counts["word"]))
     learned = learn(everything, 448, unused=0, coverage=1.0).statistics
     assert (learned["words_too_long"], learned["words_learned_from"]) == (1, 201)
+
+
+def test_a_coverage_the_library_does_not_take_is_refused_by_its_flag() -> None:
+    made = recipe.override(sections.Recipe(), {"vocab.coverage": "0.98"}, where="the test")
+    assert made.vocab.coverage == 0.98
+    with pytest.raises(errors.RecipeInvalid, match=r"coverage must be 0 or lie between 0\.98 and 1"):
+        recipe.override(sections.Recipe(), {"vocab.coverage": "0.5"}, where="the test")
 
 
 def test_a_size_too_small_is_refused() -> None:
