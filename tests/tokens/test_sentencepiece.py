@@ -219,7 +219,7 @@ def test_long_words_are_left_out_or_sampled_and_counted() -> None:
 def test_a_coverage_the_library_does_not_take_is_refused_by_its_flag() -> None:
     made = recipe.override(sections.Recipe(), {"vocab.coverage": "0.98"}, where="the test")
     assert made.vocab.coverage == 0.98
-    with pytest.raises(errors.RecipeInvalid, match=r"coverage must be 0 or lie between 0\.98 and 1"):
+    with pytest.raises(errors.RecipeInvalid, match=r"it must be 0 or lie between 0\.98 and 1"):
         recipe.override(sections.Recipe(), {"vocab.coverage": "0.5"}, where="the test")
 
 
