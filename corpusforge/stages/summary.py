@@ -190,7 +190,7 @@ def show_plan(plan: dict[str, Any]) -> None:
 
 
 def show_run(outcomes: Sequence[tuple[str, Outcome]], report: str | None) -> None:
-    """The whole line: the funnel, the times, where the checkpoint and the report lie."""
+    """The whole line: the funnel, the times, the alarms of all stages, where the checkpoint and the report lie."""
     manifests = {name: outcome.manifest for name, outcome in outcomes}
     steps = funnel(manifests)
     if steps:
@@ -206,6 +206,8 @@ def show_run(outcomes: Sequence[tuple[str, Outcome]], report: str | None) -> Non
         for name, o in outcomes
     ]
     terminal.show(terminal.table("Stages", ["stage", "time", "peak memory", "folder"], times))
+    for name, outcome in outcomes:
+        _show_alarms([f"{name}: {line}" for line in _alarms(outcome)])
     for name, outcome in outcomes:
         if name == "evaluate":
             terminal.show(*_evaluation(outcome.folder))

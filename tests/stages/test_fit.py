@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from corpusforge import schemas, shards
 from corpusforge.cli import cli
 from corpusforge.shards import Manifest
-from corpusforge.stages import fit
+from corpusforge.stages import fit, summary
+from corpusforge.stages.stage import Outcome
 from tests.report.handmade_run import write_stage
 from tests.tokens.small_vocabularies import made_up_text, of_family
 
@@ -90,6 +91,15 @@ def test_an_alphabet_too_small_is_an_alarm_with_its_flag(tmp_path: Path) -> None
     shown = said(*words, str(tmp_path / "small"), "--alphabet", "200")
     assert "of characters have a token: raise --alphabet, as 200 characters are kept, and --size with it" in shown
     assert "alarm" not in said(*words, str(tmp_path / "vocab"))
+
+
+@pytest.mark.parametrize("skipped", [False, True])
+def test_the_whole_line_has_the_alarms_of_its_stages(skipped: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    encoded = {"encoded": {"tokens": 100, "unknown_tokens": 92}}
+    built = Manifest("build-instances", "", {}, {}, {}, {}, {}, encoded, {"instances": {}}, {}, {})
+    summary.show_run([("build-instances", Outcome("there", built, skipped))], None)
+    shown = capsys.readouterr()
+    assert "build-instances: alarm: 92.0% of tokens are unknown" in " ".join((shown.out + shown.err).split())
 
 
 @pytest.mark.parametrize(
