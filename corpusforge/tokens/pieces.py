@@ -16,19 +16,11 @@ import unicodedata
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from tokenizers import normalizers, pre_tokenizers
 
 from corpusforge.text import I64, U8
-from corpusforge.tokens.columns import (
-    CHARACTER_BYTES,
-    CHUNK_BYTES,
-    Splitter,
-    Words,
-    code_points,
-    ragged_positions,
-    without_spaces,
-)
+from corpusforge.tokens.characters import KEEP, LEAD, TAIL, CharacterSplitter, rows_of
+from corpusforge.tokens.columns import CHUNK_BYTES, Words, without_spaces
 
 SPACE = "\u2581"
 """What SentencePiece writes for a space (google/sentencepiece, kSpaceSymbol)."""
@@ -37,8 +29,6 @@ WHITE = "\t\n\x0b\x0c\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006
 WHITE += "\u202f\u205f\u3000"
 """Unicode's White_Space: where the library's WhitespaceSplit cuts."""
 
-_KEEP, _LEAD, _TAIL = 0, 1, 2  # classes of a byte: kept or mapped as it is, replaced, behind a lead byte
-_UNSEEN, _ODD = -1, -2
 
 _JOINING = frozenset("\r\u0e33\u0eb3\uff9e\uff9f\u0d4e")
 """Letters and signs that join a cluster though their category does not say so (Unicode, GraphemeBreakProperty.txt)."""
@@ -87,7 +77,7 @@ def piece_splitter_for(cutting: PieceCutting) -> PieceSplitter:
     return PieceSplitter(cutting)
 
 
-class PieceSplitter(Splitter):
+class PieceSplitter(CharacterSplitter):
     """Cuts rows of text into normalised words with U+2581 in front.
 
     >>> PieceSplitter(PieceCutting()).words_of("Don't panic,  Zoë!")
@@ -97,12 +87,10 @@ class PieceSplitter(Splitter):
     mark = SPACE
 
     def __init__(self, cutting: PieceCutting) -> None:
+        super().__init__()
         self.cutting = cutting
         self._normalizer, self._pre_tokenizer = cutting.normalizer(), cutting.pre_tokenizer()
         self._steps = normalizers.Sequence(cutting.steps())
-        self._index = np.full(0x110000, _UNSEEN, np.int32)  # code point -> number of its replacement
-        self._replacements: list[bytes] = []
-        self._flat, self._lengths = np.empty(0, np.uint8), np.empty(0, np.int64)
         self._line_ends_split = self.words_of("a\r\na \ra") == [f"{SPACE}a"] * 3
         self._read_ascii()
 
@@ -127,59 +115,29 @@ class PieceSplitter(Splitter):
         return nearest
 
     def _split(self, data: U8, starts: I64) -> Words:
-        raw = data.tobytes()
         if self.cutting.quotes:
             doubled = (data[1:] == data[:-1]) & ((data[1:] == 0x60) | (data[1:] == 0x27))
             if doubled.any():
-                return self._with_library(data, starts, _rows_of(starts, np.flatnonzero(doubled)))
-        classes = np.frombuffer(raw.translate(self._before), np.uint8)
-        if not classes.any():
-            return _regroup(raw.translate(self._after), starts)
-        leads = np.flatnonzero(classes == _LEAD)
-        numbers = self._numbers(code_points(data, leads))
-        odd = _rows_of(starts, leads[numbers == _ODD])
-        if len(odd):
-            return self._with_library(data, starts, odd)
-        return _regroup(*self._splice(raw, leads, numbers, starts))
+                return self._with_library(data, starts, rows_of(starts, np.flatnonzero(doubled)))
+        return super()._split(data, starts)
 
-    def _splice(self, raw: bytes, leads: I64, numbers: npt.NDArray[np.int32], starts: I64) -> tuple[bytes, I64]:
-        """Put replacements where their characters stood; also where each row begins now."""
-        lengths = self._lengths[numbers]
-        firsts = np.concatenate([[0], np.cumsum(self._lengths)])[numbers]
-        widths = CHARACTER_BYTES[np.frombuffer(raw, np.uint8)[leads]]
-        shift = np.concatenate([[0], np.cumsum(lengths - widths)])  # growth of the text before each of them
-        inserted = ragged_positions(leads + shift[:-1], lengths)
-        text = np.empty(len(raw) + int(shift[-1]), np.uint8)
-        kept = np.ones(len(text), np.bool_)
-        kept[inserted] = False
-        text[kept] = np.frombuffer(raw.translate(self._after, self._replaced), np.uint8)
-        text[inserted] = self._flat[ragged_positions(firsts, lengths)]
-        return text.tobytes(), starts + shift[np.searchsorted(leads, starts)]
-
-    def _numbers(self, points: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-        numbers = self._index[points]
-        if (numbers == _UNSEEN).any():
-            # A Python loop with a reason: one library call for each character never met before in this process.
-            for point in np.unique(points[numbers == _UNSEEN]).tolist():
-                self._learn(point)
-            self._lengths = np.array([len(r) for r in self._replacements], np.int64)
-            self._flat = np.frombuffer(b"".join(self._replacements), np.uint8)
-            numbers = self._index[points]
-        return numbers
+    def _regroup(self, text: bytes, begins: I64) -> Words:
+        """Cut normalised text at spaces and where rows begin."""
+        inside = np.frombuffer(text, np.uint8) != 0x20
+        opens = inside.copy()
+        opens[1:] &= ~inside[:-1]
+        forced = begins[begins < len(text)]
+        opens[forced] |= inside[forced]
+        return without_spaces(text, opens, begins)
 
     def _answer(self, character: str) -> str:
         """What stands for a character in the normalised text, white space as " "."""
         return "".join(" " if c in WHITE else c for c in self._normalizer.normalize_str(character))
 
-    def _learn(self, point: int) -> None:
-        character = chr(point)
+    def _replacement(self, character: str) -> str | None:
         answer = self._answer(character)
         mapped = self._steps.normalize_str(character) if self.cutting.charsmap else ""
-        if SPACE in answer or any(map(self._joins, mapped)):
-            self._index[point] = _ODD
-            return
-        self._index[point] = len(self._replacements)
-        self._replacements.append(answer.encode())
+        return None if SPACE in answer or any(map(self._joins, mapped)) else answer
 
     def _joins(self, character: str) -> bool:
         # CR and LF are one cluster. Where it is white space like each of them, words do not depend on it.
@@ -187,15 +145,14 @@ class PieceSplitter(Splitter):
 
     def _read_ascii(self) -> None:
         """Tables over single bytes: what becomes of ASCII, and which bytes are replaced by a look-up."""
-        before, after = [_KEEP] * 128 + [_TAIL] * 64 + [_LEAD] * 64, list(range(256))
+        before, after = [KEEP] * 128 + [TAIL] * 64 + [LEAD] * 64, list(range(256))
         for byte in range(128):
             answer = self._answer(chr(byte))
             if len(answer) == 1 and answer.isascii() and not (self.cutting.charsmap and self._joins(chr(byte))):
                 after[byte] = ord(answer)
             else:
-                before[byte] = _LEAD
-        self._before, self._after = bytes(before), bytes(after)
-        self._replaced = bytes(b for b in range(256) if before[b] != _KEEP)
+                before[byte] = LEAD
+        self._map_bytes(before, after)
 
 
 def joins_cluster(character: str) -> bool:
@@ -208,18 +165,3 @@ def joins_cluster(character: str) -> bool:
     if 0x11000 <= point < 0x12000 or point >= 0xE0000:  # scripts of India with letters that go before; tags
         return True
     return unicodedata.category(character) in ("Mn", "Mc", "Me", "Cf", "Cn", "Zl", "Zp")
-
-
-def _rows_of(starts: I64, positions: I64) -> I64:
-    """The rows in which these bytes lie, each once."""
-    return np.unique(np.searchsorted(starts, positions, "right") - 1)
-
-
-def _regroup(text: bytes, begins: I64) -> Words:
-    """Cut normalised text at spaces and where rows begin."""
-    inside = np.frombuffer(text, np.uint8) != 0x20
-    opens = inside.copy()
-    opens[1:] &= ~inside[:-1]
-    forced = begins[begins < len(text)]
-    opens[forced] |= inside[forced]
-    return without_spaces(text, opens, begins)

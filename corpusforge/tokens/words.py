@@ -15,15 +15,13 @@ import functools
 import unicodedata
 
 import numpy as np
-import numpy.typing as npt
 from tokenizers import normalizers, pre_tokenizers
 
-from corpusforge.text import I64, U8
-from corpusforge.tokens.columns import CHARACTER_BYTES, Splitter, Words, code_points, ragged_positions, without_spaces
+from corpusforge.text import I64
+from corpusforge.tokens.characters import KEEP, LEAD, TAIL, CharacterSplitter
+from corpusforge.tokens.columns import Words, without_spaces
 
 _SPACE, _WORD, _ALONE = 0, 1, 2  # classes of a byte after normalisation; _ALONE: a word by itself
-_KEEP, _LEAD, _TAIL = 0, 1, 2  # classes of a byte before: kept or mapped as it is, replaced, behind a lead byte
-_UNSEEN, _ODD = -1, -2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +57,7 @@ def splitter_for(normalization: Normalization) -> WordSplitter:
     return WordSplitter(normalization)
 
 
-class WordSplitter(Splitter):
+class WordSplitter(CharacterSplitter):
     """Cuts rows of text into normalised words.
 
     >>> splitter = WordSplitter(Normalization(lowercase=True))
@@ -68,12 +66,10 @@ class WordSplitter(Splitter):
     """
 
     def __init__(self, normalization: Normalization) -> None:
+        super().__init__()
         self.normalization = normalization
         self._normalizer = normalization.normalizer()
         self._pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-        self._index = np.full(0x110000, _UNSEEN, np.int32)  # code point -> number of its replacement
-        self._replacements: list[bytes] = []
-        self._flat, self._lengths = np.empty(0, np.uint8), np.empty(0, np.int64)
         self._read_ascii()
 
     def __reduce__(self) -> tuple[object, tuple[Normalization]]:
@@ -82,33 +78,6 @@ class WordSplitter(Splitter):
     def words_of(self, text: str) -> list[str]:
         """What the library makes of one text, whole."""
         return [word for word, _ in self._pre_tokenizer.pre_tokenize_str(self._normalizer.normalize_str(text))]
-
-    def _split(self, data: U8, starts: I64) -> Words:
-        raw = data.tobytes()
-        classes = np.frombuffer(raw.translate(self._before), np.uint8)
-        if not classes.any():
-            return self._regroup(raw.translate(self._after), starts)
-        leads = np.flatnonzero(classes == _LEAD)
-        points = code_points(data, leads)
-        numbers = self._numbers(points)
-        odd = np.unique(np.searchsorted(starts, leads[numbers == _ODD], "right") - 1)
-        if len(odd):
-            return self._with_library(data, starts, odd)
-        return self._regroup(*self._splice(raw, leads, numbers, starts))
-
-    def _splice(self, raw: bytes, leads: I64, numbers: npt.NDArray[np.int32], starts: I64) -> tuple[bytes, I64]:
-        """Put replacements where their characters stood; also where each row begins now."""
-        lengths = self._lengths[numbers]
-        firsts = np.concatenate([[0], np.cumsum(self._lengths)])[numbers]
-        widths = CHARACTER_BYTES[np.frombuffer(raw, np.uint8)[leads]]
-        shift = np.concatenate([[0], np.cumsum(lengths - widths)])  # growth of the text before each of them
-        inserted = ragged_positions(leads + shift[:-1], lengths)
-        text = np.empty(len(raw) + int(shift[-1]), np.uint8)
-        kept = np.ones(len(text), np.bool_)
-        kept[inserted] = False
-        text[kept] = np.frombuffer(raw.translate(self._after, self._replaced), np.uint8)
-        text[inserted] = self._flat[ragged_positions(firsts, lengths)]
-        return text.tobytes(), starts + shift[np.searchsorted(leads, starts)]
 
     def _regroup(self, text: bytes, begins: I64) -> Words:
         """Cut normalised text at spaces, around words of one character, and where rows begin."""
@@ -121,28 +90,13 @@ class WordSplitter(Splitter):
         opens[forced] |= inside[forced]
         return without_spaces(text, opens, begins)
 
-    def _numbers(self, points: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-        numbers = self._index[points]
-        if (numbers == _UNSEEN).any():
-            # A Python loop with a reason: one library call for each character never met before in this process.
-            for point in np.unique(points[numbers == _UNSEEN]).tolist():
-                self._learn(point)
-            self._lengths = np.array([len(r) for r in self._replacements], np.int64)
-            self._flat = np.frombuffer(b"".join(self._replacements), np.uint8)
-            numbers = self._index[points]
-        return numbers
-
     def _answer(self, character: str) -> str:
         """What stands for a character between two letters: "" dropped, " " white space, " ! " a word by itself."""
         return " ".join(self.words_of(f"a{character}a"))[1:-1]
 
-    def _learn(self, point: int) -> None:
-        answer = self._answer(chr(point))
-        if any(unicodedata.combining(c) for c in answer) and self._decomposes:
-            self._index[point] = _ODD
-            return
-        self._index[point] = len(self._replacements)
-        self._replacements.append(answer.encode())
+    def _replacement(self, character: str) -> str | None:
+        answer = self._answer(character)
+        return None if any(unicodedata.combining(c) for c in answer) and self._decomposes else answer
 
     @property
     def _decomposes(self) -> bool:
@@ -151,14 +105,14 @@ class WordSplitter(Splitter):
 
     def _read_ascii(self) -> None:
         """Tables over single bytes: what becomes of ASCII, and the class of every byte of normalised text."""
-        before = [_KEEP] * 128 + [_TAIL] * 64 + [_LEAD] * 64
+        before = [KEEP] * 128 + [TAIL] * 64 + [LEAD] * 64
         after, classes = list(range(256)), [_WORD] * 256
         for byte in range(128):
             answer = self._answer(chr(byte))
             if answer == "":
-                before[byte] = _LEAD
+                before[byte] = LEAD
             else:
                 after[byte] = ord(answer[len(answer) // 2])  # "x", " " or " ! "
                 classes[after[byte]] = _SPACE if answer == " " else _ALONE if answer[0] == " " else _WORD
-        self._before, self._after, self._classes = bytes(before), bytes(after), bytes(classes)
-        self._replaced = bytes(b for b in range(256) if before[b] != _KEEP)
+        self._map_bytes(before, after)
+        self._classes = bytes(classes)

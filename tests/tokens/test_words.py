@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from oracles import wordpiece
 
 from corpusforge.text import text_bytes
+from corpusforge.tokens.characters import ODD
 from corpusforge.tokens.columns import Words, ragged_positions
-from corpusforge.tokens.words import _ODD, Normalization, WordSplitter, splitter_for
+from corpusforge.tokens.words import Normalization, WordSplitter, splitter_for
 
 UNCASED, CASED = Normalization(True), Normalization(False)
 ALL = [UNCASED, CASED, Normalization(True, False), Normalization(False, True, False), Normalization(True, clean=False)]
@@ -119,7 +120,7 @@ def test_no_character_is_reordered_unless_it_is_known_to_be() -> None:
         pattern = "{0}\u302e {0}\U0001d165 \u302e{0} \U0001d165{0}"
         if splitter.words_of(pattern.format(c)) != [w for w in pattern.format(answer).split(" ") if w]:
             moved.add(c)
-    known = {c for c in POINTS if splitter._index[ord(c)] == _ODD}
+    known = {c for c in POINTS if splitter._index[ord(c)] == ODD}
     assert moved <= known
     assert "\u302e" in known
     assert len(known) < 400
