@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +71,6 @@ def _pretrain(made: Recipe, data: str, output: str, execution: Execution, ranks:
     manifest, fingerprint = _data(data)
     settings = _settings(made, manifest)
     check_preset(made)
-    section = _digested(made.pretrain, made.seed, TRAINED_HOW)
 
     def train() -> dict[str, Any]:
         from corpusforge.trainer import loop
@@ -94,38 +93,60 @@ def _pretrain(made: Recipe, data: str, output: str, execution: Execution, ranks:
         if ranks.from_first(None) == "train":
             train()
         raise SystemExit(0)
-    held = _held_data(output) if made.pretrain.allow_new_data else None
-    above = {"instances": held or fingerprint}  # held: the folder stays what it was; the checkpoint knows what it saw
-    if made.pretrain.init:
-        above["init"] = _initial_digest(settings, data)
-    reads = [path for path in (data, made.pretrain.init) if path]
-    claimed = claim(output, "pretrain", section, above, overwrite=execution.overwrite, reads=reads)
-    with _told(claimed, ranks) as digest:
-        done = finished(output, digest)
-        is_whole = done is not None and not made.pretrain.allow_new_data
-        if ranks:
-            ranks.from_first("end" if is_whole else "train")
-        if done and is_whole:
-            return Outcome(output, done, skipped=True)
-        with stage.timed(output, "pretrain", execution) as measured:
-            facts = train()
-        numbers = _numbers(facts, leave_out="seconds")
-        weights = shards.file_digest(shards.join(output, "model/model.safetensors"))
-        result = stage.manifest_of(output, "pretrain", digest, section, above, statistics=numbers)
-        return _saved(output, result, {"model": weights}, measured)
+    with contextlib.ExitStack() as held:
+        with _others_end_with(ranks):
+            above = _above(made, settings, data, output, fingerprint)
+            section = _digested(made.pretrain, made.seed, TRAINED_HOW)
+            reads = [path for path in (data, made.pretrain.init) if path]
+            claimed = claim(output, "pretrain", section, above, overwrite=execution.overwrite, reads=reads)
+            digest = held.enter_context(claimed)
+        return _train_unless_done(output, execution, ranks, digest, section, above, train, made.pretrain.allow_new_data)
 
 
 @contextlib.contextmanager
-def _told(claimed: contextlib.AbstractContextManager[str], ranks: Any) -> Iterator[str]:
-    """The claim; where it fails, the other ranks, which wait for word, are told to end."""
-    with contextlib.ExitStack() as stack:
-        try:
-            digest = stack.enter_context(claimed)
-        except errors.CorpusForgeError:
-            if ranks:
-                ranks.from_first("end")
-            raise
-        yield digest
+def _others_end_with(ranks: Any) -> Iterator[None]:
+    """Where the block fails, the other ranks, which wait for word, are told to end."""
+    try:
+        yield
+    except errors.CorpusForgeError:
+        if ranks:
+            ranks.from_first("end")
+        raise
+
+
+def _above(made: Recipe, settings: Any, data: str, output: str, fingerprint: str) -> dict[str, str]:
+    """Digests of what is read. Under --allow-new-data the folder stays what it was; its checkpoints know what they saw.
+
+    Raises what `trainer.prepare.initial_of` raises: the weights to begin from are checked before a folder is claimed.
+    """
+    held = _held_data(output) if made.pretrain.allow_new_data else None
+    above = {"instances": held or fingerprint}
+    return above | {"init": _initial_digest(settings, data)} if made.pretrain.init else above
+
+
+def _train_unless_done(
+    output: str,
+    execution: Execution,
+    ranks: Any,
+    digest: str,
+    section: dict[str, Any],
+    above: dict[str, str],
+    train: Callable[[], dict[str, Any]],
+    may_go_on: bool,
+) -> Outcome:
+    """The first rank's part behind the claim: the others train with it, or end. ``may_go_on``: on other data."""
+    done = finished(output, digest)
+    is_whole = done is not None and not may_go_on
+    if ranks:
+        ranks.from_first("end" if is_whole else "train")
+    if done and is_whole:
+        return Outcome(output, done, skipped=True)
+    with stage.timed(output, "pretrain", execution) as measured:
+        facts = train()
+    weights = shards.file_digest(shards.join(output, "model/model.safetensors"))
+    numbers = _numbers(facts, leave_out="seconds")
+    result = stage.manifest_of(output, "pretrain", digest, section, above, statistics=numbers)
+    return _saved(output, result, {"model": weights}, measured)
 
 
 def _saved(output: str, result: Manifest, content: dict[str, str], measured: Mapping[str, float]) -> Outcome:
