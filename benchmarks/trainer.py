@@ -147,21 +147,33 @@ def measure(side: str, folder: str, arguments: dict[str, Any], send: Any) -> Non
     """Train ``steps`` steps behind ``warmup`` unmeasured ones; sends figures through a pipe."""
     import torch
 
-    from corpusforge.loader.feed import Feed
     from corpusforge.trainer import plan
-    from corpusforge.trainer.compiled import compiled
-    from corpusforge.trainer.optimizers import make_optimizer
     from corpusforge.trainer.prepare import prepare
-    from corpusforge.trainer.step import gradients, update
 
-    steps, warmup, is_ours = arguments["steps"], arguments["warmup"], side == SIDES[0]
     settings = settings_of(arguments)
     if settings.threads:
         torch.set_num_threads(settings.threads)
     job = prepare(folder, settings, vocab_folder=shards.join(folder, "vocab"))
+    tokens, sizes, seconds, waited = train(side, job, arguments["steps"], arguments["warmup"])
+    speed, peak = tokens / seconds, plan.peak_flops(job.device)
+    flops = plan.flops_per_token(job.shape, job.streams[-1].effective_length, settings.masking.rate)
+    figures = {"tokens/s": speed, "padding": 1 - tokens / sizes, "data wait": waited / seconds}
+    figures |= {"memory": plan.peak_memory(job.device), "mfu": speed * flops / peak if peak else None}
+    figures |= {"gflops/s": speed * flops / 1e9, "device": str(job.device), "bf16": job.dtype is not None}
+    send.send(figures | {"attention": job.attention})
+
+
+def train(side: str, job: Any, steps: int, warmup: int) -> tuple[int, int, float, float]:
+    """Tokens without and with padding, seconds, and seconds without data, of the steps behind the warm-up."""
+    from corpusforge.loader.feed import Feed
+    from corpusforge.trainer.compiled import compiled
+    from corpusforge.trainer.optimizers import make_optimizer
+    from corpusforge.trainer.step import gradients, update
+
+    is_ours = side == SIDES[0]
     model = our_model(job) if is_ours else their_model(job)
     model.to(job.device).train()
-    run = compiled(model, fixed=is_ours) if settings.compile else model
+    run = compiled(model, fixed=is_ours) if job.settings.compile else model
     optimizer = make_optimizer(model, job.course.preset, job.course.learning_rate, job.course.optimizer)
     make = job.batches if is_ours else functools.partial(their_batches, job, by_length=side == SIDES[2])
     sizes, tokens, began = 0, 0, 0.0
@@ -179,13 +191,7 @@ def measure(side: str, folder: str, arguments: dict[str, Any], send: Any) -> Non
             update(model, optimizer, learning_rate=1e-4, clip=1.0)
             sizes, tokens = sizes + sum(b.size for b in batches), tokens + sum(b.tokens for b in batches)
         _wait(job.device)
-        seconds, waited = time.perf_counter() - began, feed.waited
-    speed, peak = tokens / seconds, plan.peak_flops(job.device)
-    flops = plan.flops_per_token(job.shape, job.streams[-1].effective_length, settings.masking.rate)
-    figures = {"tokens/s": speed, "padding": 1 - tokens / sizes, "data wait": waited / seconds}
-    figures |= {"memory": plan.peak_memory(job.device), "mfu": speed * flops / peak if peak else None}
-    figures |= {"gflops/s": speed * flops / 1e9, "device": str(job.device), "bf16": job.dtype is not None}
-    send.send(figures | {"attention": job.attention})
+        return tokens, sizes, time.perf_counter() - began, feed.waited
 
 
 def _wait(device: Any) -> None:
@@ -211,8 +217,8 @@ def in_a_process(side: str, folder: str, arguments: dict[str, Any]) -> dict[str,
     return found
 
 
-def main() -> None:
-    """Measure both sides and print one line each, then the ratio."""
+def read_arguments() -> dict[str, Any]:
+    """What the command line says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", help="folder of build-instances; made up without it")
     parser.add_argument("--preset", default="bert-mini")
@@ -229,7 +235,12 @@ def main() -> None:
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--packing", action=argparse.BooleanOptionalAction, default=True, help="of ours")
     parser.add_argument("--json", help="write all figures here")
-    arguments = vars(parser.parse_args()) | {"short_share": 0.0}
+    return vars(parser.parse_args()) | {"short_share": 0.0}
+
+
+def main() -> None:
+    """Measure both sides and print one line each, then the ratio."""
+    arguments = read_arguments()
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments["data"] or str(Path(temporary) / "instances")
         if not arguments["data"]:

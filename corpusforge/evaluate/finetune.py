@@ -120,9 +120,13 @@ def fine_tune(
         optimizer.zero_grad(set_to_none=True)
         shown.advance(1)
     shown.finish()
+    _check_finite(model, name)
+    model.eval()
+
+
+def _check_finite(model: Tuned, name: str) -> None:
     if not all(bool(torch.isfinite(weight).all()) for weight in model.parameters()):
         raise errors.TrainingStopped(name, "the weights are no numbers any more", "lower evaluate.learning_rate")
-    model.eval()
 
 
 def _optimizer(model: Tuned, how: Tuning) -> torch.optim.Optimizer:

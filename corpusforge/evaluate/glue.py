@@ -86,21 +86,21 @@ def _summary(
     examples: Examples, inputs: dict[str, Encoded], runs: list[dict[str, float]], how: Tuning
 ) -> dict[str, Any]:
     """Medians over runs, the spread of the score, and what the figures rest on."""
-    medians = {key: float(np.median([run[key] for run in runs])) for key in runs[0] if key != "seed"}
-    score = [run["score"] for run in runs]
-    found = {**medians, "lowest": min(score), "highest": max(score)}
-    if examples.classes:
-        found["majority"] = majority(examples)
+    found: dict[str, Any] = {"majority": majority(examples)} if examples.classes else {}
     parts = {"train": examples.train, **{f"dev{more}": part for more, part in examples.dev.items()}}
-    return found | {
-        "main": list(examples.main),
-        "classes": list(examples.classes),
-        "examples": {name: len(part) for name, part in parts.items()},
-        "truncated": {name: encoded.truncated for name, encoded in inputs.items()},
-        "left_out": sum(part.left_out for part in parts.values()),
-        "runs": runs,
-        "tuning": dataclasses.asdict(how),
-    }
+    return (
+        metrics.medians(runs)
+        | found
+        | {
+            "main": list(examples.main),
+            "classes": list(examples.classes),
+            "examples": {name: len(part) for name, part in parts.items()},
+            "truncated": {name: encoded.truncated for name, encoded in inputs.items()},
+            "left_out": sum(part.left_out for part in parts.values()),
+            "runs": runs,
+            "tuning": dataclasses.asdict(how),
+        }
+    )
 
 
 def majority(examples: Examples) -> float:

@@ -6,6 +6,8 @@ something constant) it is 0, as a model that says the same of everything has fou
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -68,3 +70,14 @@ def ranks(values: Floats) -> Floats:
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     return np.asarray((last - (counts - 1) / 2)[place], np.float64)
+
+
+def medians(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The median of each figure over runs with a ``seed`` each, and the ``lowest`` and ``highest`` ``score``.
+
+    >>> medians([{"seed": 1, "score": 0.5}, {"seed": 2, "score": 0.9}, {"seed": 3, "score": 0.6}])
+    {'score': 0.6, 'lowest': 0.5, 'highest': 0.9}
+    """
+    found = {key: float(np.median([run[key] for run in runs])) for key in runs[0] if key != "seed"}
+    score = [run["score"] for run in runs]
+    return found | {"lowest": min(score), "highest": max(score)}

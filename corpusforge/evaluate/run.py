@@ -20,10 +20,12 @@ from corpusforge.evaluate.glue import glue
 from corpusforge.evaluate.glue_tasks import find_tasks
 from corpusforge.evaluate.mlm import heldout_loss
 from corpusforge.evaluate.squad import squad
+from corpusforge.instances.masking import Specials
 from corpusforge.loader.corpus import Corpus, open_table
 from corpusforge.loader.folder import load_specials
 from corpusforge.progress import Progress
 from corpusforge.trainer.export import load_model
+from corpusforge.trainer.model import Encoder
 from corpusforge.trainer.prepare import choose_device, choose_dtype
 
 TASKS = ("mlm", "blimp", "glue", "squad")
@@ -79,8 +81,7 @@ def evaluate(
     folder, place = find_model(checkpoint), choose_device(device)
     pairs = read_pairs(inputs.blimp, inputs.blimp_pairs) if "blimp" in tasks else []
     folders = find_tasks(inputs.glue, inputs.glue_tasks) if "glue" in tasks else {}
-    model, specials = load_model(folder).to(place), load_specials(str(folder))
-    _check_fit(str(folder), specials.size, model.shape.vocabulary)
+    model, specials = _load(folder, place)
     common: dict[str, Any] = {"batch_tokens": batch_tokens, "device": place, "progress": progress}
     exact, quick = choose_dtype(precision, place), choose_dtype("auto", place)
     tuning = wanted or Wanted()
@@ -104,10 +105,13 @@ def _check_tasks(tasks: Sequence[str]) -> None:
         raise errors.RecipeInvalid("evaluate.tasks", what, f"tasks: {', '.join(TASKS)}")
 
 
-def _check_fit(folder: str, entries: int, embedded: int) -> None:
-    if entries > embedded:  # fewer is usual: tables are padded for speed
-        what = f"its tokenizer has {entries} entries, its model {embedded}"
-        raise errors.StageMismatch(folder, what, "name a checkpoint that pretrain wrote")
+def _load(folder: Path, device: torch.device) -> tuple[Encoder, Specials]:
+    """The model on its device, and the special ids of its tokenizer, which has to fit."""
+    model, specials = load_model(folder).to(device), load_specials(str(folder))
+    if specials.size > model.shape.vocabulary:  # fewer is usual: tables are padded for speed
+        what = f"its tokenizer has {specials.size} entries, its model {model.shape.vocabulary}"
+        raise errors.StageMismatch(str(folder), what, "name a checkpoint that pretrain wrote")
+    return model, specials
 
 
 def _instances(data_folder: str | None) -> tuple[Corpus, Corpus | None]:

@@ -18,6 +18,7 @@ from corpusforge import errors
 from corpusforge.evaluate.finetune import Wanted, fine_tune, scores
 from corpusforge.evaluate.heads import SpanExtractor
 from corpusforge.evaluate.likelihood import load_tokenizer
+from corpusforge.evaluate.metrics import medians
 from corpusforge.evaluate.squad_answers import answers, figures
 from corpusforge.evaluate.squad_data import Questions, cut_windows, find_files, is_misplaced, read_questions
 from corpusforge.instances.masking import Specials
@@ -56,11 +57,7 @@ def squad(
         )  # fmt: skip
         found = figures(dev, answers(dev, test, scores(tuned, test.inputs, batch_tokens, dtype)), threshold)
         runs.append({"seed": seed, "score": found["f1"], **found})
-    medians = {key: float(np.median([run[key] for run in runs])) for key in runs[0] if key != "seed"}
-    return {
-        **medians,
-        "lowest": min(run["score"] for run in runs),
-        "highest": max(run["score"] for run in runs),
+    return medians(runs) | {
         "version": 2 if dev.has_unanswerable else 1,
         "questions": {"train": len(train), "dev": len(dev)},
         "windows": {"train": len(learn), "dev": len(test)},

@@ -72,11 +72,7 @@ def learn(
     Raises `errors.RecipeInvalid` where the size is no multiple of 64 or too small.
     """
     check_size(size, allow_any_size=allow_any_size)
-    ordered = counts.take(pc.sort_indices(counts["word"]))
-    short = ordered.filter(pc.less_equal(pc.binary_length(ordered["word"]), MAX_WORD_BYTES))
-    scaled, scale = scale_counts(short["count"].to_numpy(), FED_OCCURRENCES)
-    words = [word.removeprefix(SPACE) for word in short["word"].to_pylist()]
-    fed = {word: count for word, count in zip(words, scaled.tolist(), strict=True) if word and count}
+    fed, left_out = _fed(counts)
     if size - unused <= len(NAMES):
         raise _too_small(size, len(NAMES) + unused + 1)
     if not fed:
@@ -90,12 +86,25 @@ def learn(
     statistics = {
         "characters": sum(len(p) == 1 for p, k in zip(model.pieces, model.kinds, strict=True) if k == files.NORMAL),
         "words_learned_from": len(fed),
-        "words_scaled_away": int(np.count_nonzero(scaled == 0)),
-        "words_too_long": len(counts) - len(short),
-        "count_scale": scale,
+        **left_out,
         "unused": len(vocab.unused),
     }
     return Learned(vocab, statistics)
+
+
+def _fed(counts: pa.Table) -> tuple[dict[str, int], dict[str, float]]:
+    """Words the trainer is given, in order, with counts that it can add up; and how many it is not given."""
+    ordered = counts.take(pc.sort_indices(counts["word"]))
+    short = ordered.filter(pc.less_equal(pc.binary_length(ordered["word"]), MAX_WORD_BYTES))
+    scaled, scale = scale_counts(short["count"].to_numpy(), FED_OCCURRENCES)
+    words = [word.removeprefix(SPACE) for word in short["word"].to_pylist()]
+    fed = {word: count for word, count in zip(words, scaled.tolist(), strict=True) if word and count}
+    left_out = {
+        "words_scaled_away": int(np.count_nonzero(scaled == 0)),
+        "words_too_long": len(counts) - len(short),
+        "count_scale": scale,
+    }
+    return fed, left_out
 
 
 def select(
