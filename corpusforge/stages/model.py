@@ -14,6 +14,7 @@ from corpusforge import errors, recipe, shards
 from corpusforge.sections import Recipe
 from corpusforge.shards import Manifest
 from corpusforge.stages import stage, tested
+from corpusforge.stages.card import of_corpus
 from corpusforge.stages.claim import RUN, claim, digest_of, finished
 from corpusforge.stages.stage import Execution, Outcome
 
@@ -71,6 +72,7 @@ def _pretrain(made: Recipe, data: str, output: str, execution: Execution, ranks:
     manifest, fingerprint = _data(data)
     settings = _settings(made, manifest)
     check_preset(made)
+    section = _digested(made.pretrain, made.seed, TRAINED_HOW)
 
     def train() -> dict[str, Any]:
         from corpusforge.trainer import loop
@@ -82,7 +84,7 @@ def _pretrain(made: Recipe, data: str, output: str, execution: Execution, ranks:
             vocab_folder=shards.join(data, "vocab"),
             manifest_digest=fingerprint,
             recipe=recipe.as_dict(made),
-            card=_card(made, data, manifest),
+            card=of_corpus(made.name, data, manifest, section["pretrain"]),
             progress=execution.progress,
             resume=resume,
             ranks=ranks,
@@ -96,7 +98,6 @@ def _pretrain(made: Recipe, data: str, output: str, execution: Execution, ranks:
     with contextlib.ExitStack() as held:
         with _others_end_with(ranks):
             above = _above(made, settings, data, output, fingerprint)
-            section = _digested(made.pretrain, made.seed, TRAINED_HOW)
             reads = [path for path in (data, made.pretrain.init) if path]
             claimed = claim(output, "pretrain", section, above, overwrite=execution.overwrite, reads=reads)
             digest = held.enter_context(claimed)
@@ -190,17 +191,6 @@ def _flat(facts: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _card(made: Recipe, data: str, manifest: Manifest) -> dict[str, Any]:
-    """What the model card says of the corpus: tallies of the stages beside the instances, where they are known."""
-    tallies = {}
-    for name in ("clean", "dedupe"):
-        folder = str(Path(data).parent / name)
-        if shards.exists(shards.join(folder, shards.MANIFEST)):
-            tallies[name] = {r: c for r, c in Manifest.load(folder).tallies.items() if r != "kept"}
-    found = {"name": made.name, "tallies": tallies, "recipe": recipe.as_dict(made), "rows": manifest.rows}
-    return found | {"instances": manifest.recipe.get("instances", {})}
-
-
 def evaluate(made: Recipe, checkpoint: str, data: str | None, output: str | None, execution: Execution) -> Outcome:
     """Test a checkpoint: ``evaluation.json`` with one part a task."""
     model = _model_folder(checkpoint)
@@ -235,7 +225,7 @@ def evaluate(made: Recipe, checkpoint: str, data: str | None, output: str | None
 
 def _tested(made: Recipe, model: str, data: str | None) -> dict[str, str]:
     """Digests of the weights and of what each task reads, checked: a task that cannot be done is refused here."""
-    above = {"model": shards.file_digest(shards.join(model, "model.safetensors"))}
+    above = {"model": _weights_digest(model)}
     if "mlm" in made.evaluate.tasks:
         if not data:
             what = "the task mlm needs instances with a held-out part"
@@ -276,9 +266,22 @@ def check_heldout(data: str) -> str:
 def _model_folder(checkpoint: str) -> str:
     """The Hugging Face directory meant by a pretrain folder, one of its checkpoints, or itself."""
     for folder in (checkpoint, shards.join(checkpoint, "model")):
-        if shards.exists(shards.join(folder, "model.safetensors")):
+        if shards.exists(shards.join(folder, "config.json")):
             return folder
-    raise errors.InputMissing(checkpoint, "no model.safetensors in it or its model/", "name a pretrain folder")
+    if not shards.exists(checkpoint):
+        raise errors.InputMissing(checkpoint, "no such folder", "check the path")
+    mend = "name a folder that pretrain wrote, or one of its checkpoints/"
+    raise errors.InputMissing(checkpoint, "no model in it (no config.json, no model/)", mend)
+
+
+def _weights_digest(model: str) -> str:
+    """The digest of a model's weights, in whatever files they lie."""
+    path = shards.join(model, "model.safetensors")
+    if shards.exists(path):
+        return shards.file_digest(path)
+    from corpusforge.trainer.stored import weight_files
+
+    return digest_of([shards.file_digest(str(file)) for file in weight_files(Path(model))])
 
 
 def blimp_fingerprint(path: str) -> str:

@@ -103,8 +103,9 @@ def load_model(folder: Path) -> Encoder:
 def model_card(model: Encoder, card: dict[str, Any]) -> str:
     """``README.md``: what the model is, what it read, and what was dropped on the way.
 
-    ``card``: ``name``, ``corpus`` (fingerprint), ``tallies`` ({stage: {reason: {"rows", "bytes"}}}), ``training``
-    (plain facts), ``differs`` (preset, lines); whatever is missing is left out.
+    ``card``: ``name``, ``corpus`` (fingerprint), ``funnel`` (label, documents, bytes of each place), ``rows`` (of the
+    instances), ``tallies`` ({stage: {reason: {"rows", "bytes"}}}), ``training`` (plain facts), ``differs`` (preset,
+    lines), ``settings`` ({section: {name: value}}); whatever is missing is left out.
     """
     shape = model.shape
     count = sum(weight.numel() for name, weight in model.named_parameters() if their_names(name, shape.family))
@@ -112,17 +113,43 @@ def model_card(model: Encoder, card: dict[str, Any]) -> str:
     lines = ["---", "library_name: transformers", "tags: [fill-mask, corpusforge]", "---", ""]
     lines += [f"# {card.get('name', 'An encoder')}", ""]
     lines += [f"A {shape.family} encoder of {count:,} parameters ({size}), pretrained with CorpusForge.", ""]
-    if "corpus" in card:
-        lines += ["## Corpus", "", f"Fingerprint of the training data: `{card['corpus']}`", ""]
-    for stage, tallies in card.get("tallies", {}).items():
-        if tallies:
-            lines += [f"### Dropped in {stage}", "", "| reason | rows | bytes |", "|---|---:|---:|"]
-            rows = sorted(tallies.items(), key=lambda item: -item[1].get("rows", 0))
-            lines += [f"| `{why}` | {n.get('rows', 0):,} | {n.get('bytes', 0):,} |" for why, n in rows] + [""]
+    lines += _of_corpus(card)
     if card.get("training"):
         lines += ["## Training", "", "| | |", "|---|---|"]
         lines += [f"| {key} | {value} |" for key, value in card["training"].items()] + [""]
     preset, differs = card.get("differs", ("", []))
     if differs:
         lines += [f"## Where it is not {preset} as published", "", *(f"- {line}" for line in differs), ""]
+    if card.get("settings"):
+        lines += ["## Recipe", "", "```toml"]
+        for section, settings in card["settings"].items():
+            lines += [f"[{section}]", *(f"{key} = {_toml(value)}" for key, value in settings.items())]
+        lines += ["```", ""]
     return "\n".join(lines)
+
+
+def _of_corpus(card: dict[str, Any]) -> list[str]:
+    """What the model read: its digest, how much each stage let through, and why the rest went."""
+    if "corpus" not in card:
+        return []
+    lines = ["## Corpus", "", f"Fingerprint of the training data: `{card['corpus']}`", ""]
+    if card.get("funnel"):
+        lines += ["| | documents | bytes |", "|---|---:|---:|"]
+        lines += [f"| {label} | {documents:,} | {size:,} |" for label, documents, size in card["funnel"]] + [""]
+    if card.get("rows"):
+        lines += [f"Instances: {', '.join(f'{count:,} {part}' for part, count in card['rows'].items())}.", ""]
+    for stage, tallies in card.get("tallies", {}).items():
+        if tallies:
+            lines += [f"### Dropped in {stage}", "", "| reason | rows | bytes |", "|---|---:|---:|"]
+            rows = sorted(tallies.items(), key=lambda item: -item[1].get("rows", 0))
+            lines += [f"| `{why}` | {n.get('rows', 0):,} | {n.get('bytes', 0):,} |" for why, n in rows] + [""]
+    return lines
+
+
+def _toml(value: Any) -> str:
+    """A plain value as TOML has it, which is JSON for all there are.
+
+    >>> _toml([1e-4, "a", True])
+    '[0.0001, "a", true]'
+    """
+    return json.dumps(value, ensure_ascii=False)

@@ -23,6 +23,8 @@ def of_card(run: Run) -> dict[str, Any]:
         "steps": f"{run.done:,} of {run.job.course.steps:,}",
         "tokens read": f"{run.tokens:,}",
         "loss": f"{run.last['loss']:.4f}" if run.last else None,
+        "MLM loss": f"{run.last['mlm_loss']:.4f}" if run.last else None,
+        "entropy of the words (unigram)": f"{run.line:.4f}",
         "held-out MLM loss": f"{run.heldout.loss:.4f}" if run.heldout else None,
         "seed": run.job.settings.seed,
     }
