@@ -101,6 +101,15 @@ def test_pure_rooms_open_no_output(room: str) -> None:
             assert not _rooms_used(path) & forbidden, path
 
 
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_files_and_functions_are_short(path: Path) -> None:
+    """CONTRIBUTING: files of at most 300 lines, functions under 40."""
+    source = path.read_text("utf-8")
+    assert len(source.splitlines()) <= 300
+    found = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    assert not [node.name for node in found if (node.end_lineno or 0) - node.lineno + 1 >= 40]
+
+
 def test_help_is_quick_and_light() -> None:
     """--help imports nothing heavy (the half second is checked on the import list, not on a clock)."""
     code = (

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from click.testing import CliRunner
+from safetensors.torch import load_file, save_file
 from tiny_models import write_checkpoint
 
 from corpusforge import errors
@@ -100,6 +102,32 @@ def test_what_is_wrong_is_one_line(
         run(checkpoint, *given, "--output", tmp_path / "out")
     assert "\n" not in str(raised.value)
     assert not (tmp_path / "out").exists()
+
+
+def test_what_is_no_model_is_said(tmp_path: Path) -> None:
+    with pytest.raises(errors.InputMissing, match=r"^[^\n]*nope: no such folder; check the path$"):
+        run(tmp_path / "nope", "--task", "squad")
+    with pytest.raises(errors.InputMissing, match="no model in it"):
+        run(tmp_path, "--task", "squad")
+
+
+def test_weights_may_lie_in_a_pickle_or_in_shards(checkpoint: Path, data: Path, tmp_path: Path) -> None:
+    words = ["--task", "squad", "--data", data / "squad", *QUICK]
+    run(checkpoint, *words, "--output", tmp_path / "safe")
+    stored = load_file(checkpoint / "model.safetensors")
+    (checkpoint / "model.safetensors").unlink()
+    with pytest.raises(errors.InputMissing, match=r"no model\.safetensors and no pytorch_model.bin"):
+        run(checkpoint, *words, "--output", tmp_path / "none")
+    torch.save(stored, checkpoint / "pytorch_model.bin")
+    run(checkpoint, *words, "--output", tmp_path / "pickled")
+    (checkpoint / "pytorch_model.bin").unlink()
+    names, parts = sorted(stored), {}
+    for number in range(2):
+        save_file({name: stored[name] for name in names[number::2]}, checkpoint / f"part-{number}.safetensors")
+        parts |= dict.fromkeys(names[number::2], f"part-{number}.safetensors")
+    (checkpoint / "model.safetensors.index.json").write_text(json.dumps({"weight_map": parts}))
+    run(checkpoint, *words, "--output", tmp_path / "parts")
+    assert figures(tmp_path / "safe") == figures(tmp_path / "pickled") == figures(tmp_path / "parts")
 
 
 def test_help_teaches(checkpoint: Path) -> None:
