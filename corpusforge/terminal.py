@@ -1,6 +1,7 @@
 """What a person sees in a terminal: progress bars with an ETA, and tables.
 
-On a terminal bars are drawn; in a log file each piece of work says when it began and what it took.
+On a terminal bars are drawn, on one line whatever its width. In a log file long work says every minute (later less
+often) how far it is, and each piece of work what it took.
 """
 
 from __future__ import annotations
@@ -10,17 +11,8 @@ import time
 from collections.abc import Sequence
 
 from rich.console import Console, JustifyMethod
-from rich.progress import (
-    BarColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.table import Table
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgressColumn, TextColumn
+from rich.table import Column, Table
 from rich.text import Text
 
 from corpusforge.progress import Silent
@@ -28,17 +20,71 @@ from corpusforge.report.plain import seconds
 
 console = Console(stderr=True, highlight=False, markup=False)
 
+SPEED_WINDOW = 1800.0
+"""Seconds of work that the speed is taken from, so that steps of minutes have an ETA too. Ours."""
+QUIET_SECONDS, QUIET_SHARE = 60.0, 0.02
+"""Time between two lines of a log file: at least so long, and that share of what has passed. Ours."""
+LEAST_BAR = 6
+"""Characters of the bar below which words are left out."""
 
-class _Amount(ProgressColumn):
-    """``12.3/45.6 MB at 7.8 MB/s``."""
+
+def how_far(done: float, total: float | None, unit: str, speed: float | None, passed: float) -> list[str]:
+    """Amount, speed, time passed and ETA, those that are known.
+
+    >>> how_far(25, 100, "steps", 2.5, 10)
+    ['25/100 steps', '2.5/s', '0:10', 'eta 0:30']
+    >>> how_far(1.5e6, None, "bytes", 1e6, 3700)
+    ['1.5 MB', '1.0 MB/s', '1:01:40']
+    >>> how_far(1, 4, "steps", 1 / 40, 40)
+    ['1/4 steps', '40.0 s each', '0:40', 'eta 2:00']
+    """
+    is_bytes = unit == "bytes"
+    scale, name, digits = (1e6, "MB", 1) if is_bytes else (1.0, unit, 0)
+    whole = f"/{total / scale:,.{digits}f}" if total else ""
+    parts = [f"{done / scale:,.{digits}f}{whole} {name}"]
+    if speed and unit != "seconds":
+        each = f"{1 / speed:,.1f} s each" if speed < 0.5 else f"{speed:,.{0 if speed >= 100 else 1}f}/s"
+        parts.append(f"{speed / scale:,.1f} MB/s" if is_bytes else each)
+    parts.append(_clock(passed))
+    if total:
+        parts.append(f"eta {_clock(max(total - done, 0) / speed) if speed else '-:--'}")
+    return parts
+
+
+def _clock(amount: float) -> str:
+    """
+    >>> _clock(9.4), _clock(3700), _clock(200_000)
+    ('0:09', '1:01:40', '2 d 07 h')
+    """
+    minutes, rest = divmod(round(amount), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours >= 48:
+        return f"{hours // 24} d {hours % 24:02d} h"
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def fit(parts: Sequence[str], width: int) -> str:
+    """The parts in ``width`` characters: speed and time passed go first, then the end is cut.
+
+    >>> fit(["25/100 steps", "2.5/s", "0:10", "eta 0:30"], 60)
+    '25/100 steps 2.5/s 0:10 eta 0:30'
+    >>> fit(["25/100 steps", "2.5/s", "0:10", "eta 0:30"], 27)
+    '25/100 steps 2.5/s eta 0:30'
+    """
+    kept = list(parts)
+    for least in (2, 1):  # time passed, then speed
+        if len(" ".join(kept)) > width and len(kept) > least + 1:
+            del kept[least]
+    return " ".join(kept)[: max(width, 0)]
+
+
+class _HowFar(ProgressColumn):
+    """`how_far` and the note, on what is left of the line."""
 
     def render(self, task: Task) -> Text:
-        unit = str(task.fields["unit"])
-        scale, name = (1e6, "MB") if unit == "bytes" else (1.0, unit)
-        digits = 1 if unit == "bytes" else 0
-        total = f"/{task.total / scale:,.{digits}f}" if task.total else ""
-        speed = f" at {task.speed / scale:,.1f} {name}/s" if task.speed else ""
-        return Text(f"{task.completed / scale:,.{digits}f}{total} {name}{speed}")
+        parts = how_far(task.completed, task.total, str(task.fields["unit"]), task.speed, task.elapsed or 0.0)
+        parts += [str(task.fields["note"])] if task.fields["note"] else []  # 7: the share, and spaces between columns
+        return Text(fit(parts, console.width - len(task.description) - LEAST_BAR - 7), no_wrap=True)
 
 
 class Bars:
@@ -46,23 +92,20 @@ class Bars:
 
     def __init__(self) -> None:
         self._progress: Progress | None = None
-        self._label, self._began = "", 0.0
+        self._label, self._began, self._told = "", 0.0, 0.0
 
     def start(self, label: str, total: int, unit: str) -> None:
         """Begin a bar."""
         self.finish()
         self._label, self._began = label, time.monotonic()
+        self._told = self._began
         columns = (
-            TextColumn("{task.description:24}"),
+            TextColumn("{task.description}", table_column=Column(no_wrap=True)),
             BarColumn(),
-            TaskProgressColumn(),
-            _Amount(),
-            TimeElapsedColumn(),
-            TextColumn("eta"),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[note]}"),
+            TaskProgressColumn(table_column=Column(no_wrap=True)),
+            _HowFar(table_column=Column(no_wrap=True)),
         )
-        self._progress = Progress(*columns, console=console, transient=True)
+        self._progress = Progress(*columns, console=console, transient=True, speed_estimate_period=SPEED_WINDOW)
         self._progress.add_task(label, total=total or None, unit=unit, note="")
         if console.is_terminal:
             self._progress.start()
@@ -71,6 +114,19 @@ class Bars:
         """Move the bar."""
         if self._progress is not None:
             self._progress.advance(self._progress.tasks[0].id, amount)
+            self._tell()
+
+    def _tell(self) -> None:
+        """In a log file: a line, where the last one is long ago."""
+        now = time.monotonic()
+        if console.is_terminal or now - self._told < max(QUIET_SECONDS, QUIET_SHARE * (now - self._began)):
+            return
+        assert self._progress is not None
+        self._told, task = now, self._progress.tasks[0]
+        parts = how_far(task.completed, task.total, str(task.fields["unit"]), task.speed, now - self._began)
+        share = [f"{task.percentage:.0f}%"] if task.total else []
+        parts = [*share, *parts, str(task.fields["note"])]
+        console.print(f"  {self._label}: {', '.join(part for part in parts if part)}", soft_wrap=True)
 
     def finish(self) -> None:
         """Close the bar and leave one line behind."""
