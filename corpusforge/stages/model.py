@@ -43,7 +43,9 @@ def _settings(made: Recipe, manifest: Manifest) -> Any:
 
 
 def plan(made: Recipe, data: str) -> dict[str, Any]:
-    """What a training run would cost; trains nothing."""
+    """What a training run would cost; trains nothing. Of several ranks, one tells."""
+    if os.environ.get("RANK", "0") != "0":
+        raise SystemExit(0)
     from corpusforge.trainer.plan import plan as trainer_plan
 
     manifest, _ = _data(data)

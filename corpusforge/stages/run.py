@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import os
 
 from corpusforge import errors, shards
 from corpusforge.report.gather import FOLDERS
@@ -16,6 +17,7 @@ def run(
     made: Recipe, output: str, execution: Execution, *, until: str | None = None
 ) -> tuple[list[tuple[str, Outcome]], str | None]:
     """Carry out a recipe's stages; returns their outcomes in order and the path of the report, if one was asked for."""
+    _check_alone()
     wanted = [name for name in LINE if name in made.stages]
     if until and until not in wanted:
         what = f"the recipe {made.name} has no stage {until}"
@@ -38,6 +40,18 @@ def run(
         outcomes.append((name, outcome))
     report = _report(output) if "report" in wanted else None
     return outcomes, report
+
+
+def _check_alone() -> None:
+    """Refuse to be one of several ranks: all would write the same folders. One of them says so."""
+    count = int(os.environ.get("WORLD_SIZE", "1"))
+    if count == 1:
+        return
+    if os.environ.get("RANK", "0") != "0":
+        raise SystemExit(1)
+    what = f"torchrun started {count} processes of it, and only pretrain can share its work among them"
+    mend = "run it alone with --until build-instances, then torchrun ... -m corpusforge pretrain on its instances/"
+    raise errors.RecipeInvalid("run", what, mend)
 
 
 def _testable(made: Recipe, data: str, execution: Execution) -> Recipe:

@@ -22,6 +22,7 @@ from corpusforge.trainer.course import fitting
 from corpusforge.trainer.deviations import deviations
 from corpusforge.trainer.model import SPAN_POSITION_WIDTH, Architecture, Encoder
 from corpusforge.trainer.prepare import Job, prepare
+from corpusforge.trainer.ranks import Ranks, started
 from corpusforge.trainer.settings import Settings
 from corpusforge.trainer.step import gradients
 
@@ -63,14 +64,19 @@ def parameters(shape: Architecture) -> int:
         return sum(weight.numel() for weight in Encoder(shape).parameters())
 
 
-def memory_bytes(shape: Architecture, settings: Settings, *, half: bool) -> int:
-    """Bytes a training step needs: weights, gradients and two moments in fp32, and the activations of a micro-batch.
+def memory_bytes(shape: Architecture, settings: Settings, *, half: bool, ranks: int = 1) -> int:
+    """Bytes a training step needs on one of so many ranks: weights, gradients and two moments in fp32, and the
+    activations of a micro-batch.
 
-    Activations: 34 bytes a token, layer and unit of width at 16 bits (Korthikanti et al. 2022, arXiv 2205.05198,
-    section 4.1, with memory-efficient attention), twice that at 32; logits of the masked positions three times.
+    Sharded: a rank's part of the first four, and weights and gradients of one layer and of what is no layer whole, as
+    `fully_shard` gathers them. Activations: 34 bytes a token, layer and unit of width at 16 bits (Korthikanti et al.
+    2022, arXiv 2205.05198, section 4.1, with memory-efficient attention), twice that at 32; logits of the masked
+    positions three times.
     """
     tokens, width = settings.micro_batch_tokens, 2 if half else 4
     states = 16 * parameters(shape)
+    if settings.sharding == "fsdp" and ranks > 1:
+        states = states // ranks + 8 * parameters(dataclasses.replace(shape, layers=1))
     activations = tokens * shape.layers * shape.width * 17 * width
     heads = 2 if shape.span_positions else 1
     logits = heads * int(tokens * settings.masking.rate) * shape.vocabulary * (8 + width)
@@ -98,7 +104,7 @@ def plan(data_folder: str, settings: Settings, *, vocab_folder: str) -> dict[str
 
     Raises what `prepare.prepare` raises.
     """
-    job = prepare(data_folder, settings, vocab_folder=vocab_folder)
+    job = dataclasses.replace(prepare(data_folder, settings, vocab_folder=vocab_folder), ranks=Ranks(*started()))
     speed, budget = flops_per_second(job), seconds_of(settings.budget)
     if budget:
         costs = [step_flops_per_token(stream, job) / speed for stream in job.streams]
@@ -113,8 +119,11 @@ def plan(data_folder: str, settings: Settings, *, vocab_folder: str) -> dict[str
         "warmup_steps": job.course.warmup_steps,
         "learning_rate": job.course.learning_rate,
         "tokens": tokens,
+        "epochs": sum(stream.epochs() for stream in job.streams),
         "flops": sum(spent),
-        "memory_bytes": memory_bytes(job.shape, settings, half=job.dtype is not None),
+        "memory_bytes": memory_bytes(job.shape, settings, half=job.dtype is not None, ranks=job.ranks.count),
+        "ranks": job.ranks.count,
+        "sharding": _sharding(settings, job.ranks.count),
         "device": str(job.device),
         "precision": "bf16" if job.dtype else "fp32",
         "attention": job.attention,
@@ -124,6 +133,12 @@ def plan(data_folder: str, settings: Settings, *, vocab_folder: str) -> dict[str
     instances = Manifest.load(data_folder).recipe.get("instances", {})
     found |= {f"part_{number}": _sentence(stream, job) for number, stream in enumerate(job.streams, 1)}
     return found | {f"differs_{number}": line for number, line in enumerate(deviations(job, instances), 1)}
+
+
+def _sharding(settings: Settings, ranks: int) -> str:
+    if settings.sharding == "fsdp" and ranks == 1:
+        return "fsdp; memory is that of one rank alone: plan under torchrun for that of several"
+    return settings.sharding
 
 
 def tokens_of(stream: Stream) -> int:
@@ -145,7 +160,7 @@ def _sentence(stream: Stream, job: Job) -> str:
 
 
 def flops_per_second(job: Job) -> float:
-    """What this machine does, by the formula above: the smallest micro-batch of the last step, timed.
+    """What all ranks do, each as fast as this one, by the formula above: a micro-batch of the last step, timed.
 
     The second of two passes counts where the first took under two seconds (it pays for warming up).
     """
@@ -163,4 +178,4 @@ def flops_per_second(job: Job) -> float:
         seconds = time.perf_counter() - began
         if seconds > 2:
             break
-    return batch.tokens * step_flops_per_token(job.streams[-1], job) / seconds
+    return job.ranks.count * batch.tokens * step_flops_per_token(job.streams[-1], job) / seconds

@@ -33,6 +33,22 @@ def test_a_stage_that_the_recipe_does_not_have(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_several_ranks_of_a_run_are_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    words = ["run", "quickstart", "--output", str(tmp_path / "out")]
+    said = error_of(*words)
+    assert said.startswith("run: torchrun started 2 processes of it")
+    assert "--until build-instances" in said
+    assert "\n" not in said
+    monkeypatch.setenv("RANK", "1")
+    other = CliRunner().invoke(cli, words)
+    assert (other.exit_code, other.output) == (1, "")
+    assert not (tmp_path / "out").exists()
+    other = CliRunner().invoke(cli, ["pretrain", str(tmp_path), "--output", str(tmp_path / "out"), "--dry-run"])
+    assert (other.exit_code, other.output) == (0, "")  # the first rank tells the plan of all
+
+
 def test_run_offers_no_flag_that_it_refuses() -> None:
     assert "--recipe" not in CliRunner().invoke(cli, ["run", "--help"]).output
     assert "--recipe" in CliRunner().invoke(cli, ["clean", "--help"]).output
