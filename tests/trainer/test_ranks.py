@@ -18,7 +18,7 @@ import pytest
 import torch
 from made_up_instances import Data
 from safetensors.torch import load_file
-from training_runs import assert_equal_runs, logged
+from training_runs import assert_equal_runs, logged, train
 
 from corpusforge import shards
 from corpusforge.trainer import checkpoint
@@ -117,6 +117,28 @@ def test_two_ranks_go_on_to_the_bit(make_data: MakeData, quick_run: Settings, tm
     assert_equal_runs(tmp_path / "straight", tmp_path / "stopped")
 
 
+@pytest.mark.slow
+def test_two_ranks_begin_from_a_checkpoint_as_one_does(
+    make_data: MakeData, quick_run: Settings, tmp_path: Path
+) -> None:
+    """Sharded and not; and stopped and gone on with, when the checkpoint it began from counts no more."""
+    data = make_data(pairs=True)
+    train(data, tmp_path / "first", dataclasses.replace(quick_run, seed=5, learning_rate=3e-3))
+    begun = dataclasses.replace(quick_run, init=str(tmp_path / "first/model"), learning_rate=1e-4)
+    train(data, tmp_path / "one", begun)
+    launch(data, tmp_path / "two", begun, 2)
+    sharded = dataclasses.replace(begun, sharding="fsdp", checkpoint_steps=1000)
+    assert launch(data, tmp_path / "stopped", sharded, 2, stop=(2, signal.SIGTERM)) == 143
+    launch(data, tmp_path / "stopped", sharded, 2)
+    moved = weights(tmp_path / "one")["bert.encoder.layer.0.output.dense.weight"]
+    drawn = weights(tmp_path / "first")["bert.encoder.layer.0.output.dense.weight"]
+    assert 0 < (moved - drawn).norm() < 0.1 * drawn.norm()  # begun there, and not anew
+    for other in ("two", "stopped"):
+        assert_close(weights(tmp_path / "one"), weights(tmp_path / other), 2e-3)
+        state = json.loads((checkpoint.all_folders(tmp_path / other)[0] / "state.json").read_text())
+        assert state["initial"]["filled"] == "drawn anew: nothing; left out: nothing"
+
+
 def test_shares_are_equally_many_and_together_the_step(make_data: MakeData, small_run: Settings) -> None:
     from corpusforge.trainer.prepare import prepare
 
@@ -156,3 +178,10 @@ def test_torchrun_starts_the_command(make_data: MakeData, tmp_path: Path) -> Non
     assert other.returncode == 1
     assert "--overwrite" in other.stderr  # from the first rank; the other one ends in silence
     assert "Connection" not in other.stderr
+    command[command.index("--output") + 1] = str(tmp_path / "begun")
+    nothing = subprocess.run([*command, "--init", "nope"], env=environment, capture_output=True, text=True)
+    assert nothing.returncode == 1
+    assert "nope: no config.json in it" in nothing.stderr
+    assert nothing.stderr.count("Traceback") == 1  # torchrun's own
+    assert "Connection" not in nothing.stderr
+    assert not (tmp_path / "begun").exists()
