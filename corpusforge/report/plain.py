@@ -33,12 +33,16 @@ def cut(text: str, most: int) -> str:
 
 
 def number(value: float) -> str:
-    """A number a person reads: thousands apart, four significant digits.
+    """A number a person reads: thousands apart, four significant digits, or all before the point.
 
     >>> number(1234567), number(0.123456), number(3.0), number(float("nan"))
     ('1,234,567', '0.1235', '3', 'nan')
+    >>> number(21_359.6), number(1.5e18)
+    ('21,360', '1.5e+18')
     """
-    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.4g}"
+    if abs(value) >= 1e15:
+        return f"{value:.4g}"
+    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1e4 else f"{value:,.4g}"
 
 
 def shown(value: object) -> str:
@@ -74,10 +78,13 @@ def size(count: float) -> str:
 def seconds(amount: float) -> str:
     """A duration.
 
-    >>> seconds(0.25), seconds(75), seconds(7300)
-    ('0.2 s', '1 min 15 s', '2 h 01 min')
+    >>> seconds(0.25), seconds(75), seconds(7300), seconds(1.6e6)
+    ('0.2 s', '1 min 15 s', '2 h 01 min', '18 d 12 h')
     """
     if amount < 60:
         return f"{amount:.1f} s"
     minutes, rest = divmod(round(amount), 60)
-    return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours >= 48:
+        return f"{hours // 24} d {hours % 24:02d} h"
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"

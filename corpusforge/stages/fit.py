@@ -1,7 +1,7 @@
-"""Whether a vocabulary fits its text: unknown tokens, characters without a token, words too long to be masked.
+"""Whether a vocabulary fits its text, and a training its corpus: unknown tokens, words too long to be masked, epochs.
 
-Comes in: the statistics of train-vocab and of build-instances. Goes out: lines for a person. The one decision: as in
-`alarms`, none of these ends a run; a folder that is no use is still a folder that can be looked at.
+Comes in: the statistics of train-vocab, build-instances and pretrain, or a plan. Goes out: lines for a person. The one
+decision: as in `alarms`, none of these ends a run; a folder that is no use is still a folder that can be looked at.
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ BUDGET_USED = 0.6
 
 BARE = 0.1
 """More instances without a single mask than this are an alarm."""
+
+EPOCHS = 100
+"""Reading a corpus more often than this is an alarm: BERT read its corpus about 40 times (Devlin et al. 2019, appendix
+A.2), and the worth of reading it once more decays to nothing (Muennighoff et al. 2023, arXiv 2305.16264, abstract)."""
 
 
 def of_vocabulary(manifest: Manifest) -> list[str]:
@@ -82,3 +86,20 @@ def of_masks(ratios: Mapping[str, float], section: Mapping[str, Any]) -> list[st
         return []
     said = f"alarm: only {used:.0%} of the budget is masked, and {bare:.0%} of instances have no mask, as words are too"
     return [f"{said} long; take --mask-unit token, or a vocabulary that sets characters apart (--model wordpiece)"]
+
+
+def of_plan(plan: Mapping[str, Any]) -> list[str]:
+    """What a plan of training says against the steps that were asked for, or that a preset has."""
+    if plan["epochs"] <= EPOCHS:
+        return []
+    said = f"alarm: {plan['steps']:,} steps would read the {plan['instances']:,} instances {plan['epochs']:,.0f} times"
+    return [f"{said}: too many for this corpus; ask for fewer with --steps, or for a time with --budget"]
+
+
+def of_training(manifest: Manifest) -> list[str]:
+    """What the losses of a finished training say against it."""
+    loss, line = manifest.statistics.get("mlm_loss"), manifest.statistics.get("unigram")
+    if loss is None or line is None or loss < line:
+        return []
+    said = f"alarm: the MLM loss ({loss:.2f}) has not come below the unigram entropy of the corpus ({line:.2f})"
+    return [f"{said}: the model knows less than how often words are; more steps, or another learning rate"]

@@ -168,6 +168,8 @@ def _alarms(outcome: Outcome) -> list[str]:
         return fit.of_vocabulary(outcome.manifest)
     if outcome.manifest.stage == "build-instances":
         return fit.of_instances(outcome.manifest)
+    if outcome.manifest.stage == "pretrain":
+        return fit.of_training(outcome.manifest)
     if outcome.manifest.stage not in ("clean", "dedupe"):
         return []
     shares = (dropped(statistics, "documents"), dropped(statistics, "text_bytes"))
@@ -183,10 +185,23 @@ def show_plan(plan: dict[str, Any]) -> None:
     """What ``pretrain --dry-run`` found out."""
     differs = [[str(value)] for key, value in plan.items() if key.startswith("differs_")]
     shown = {key: value for key, value in plan.items() if not key.startswith("differs_")}
-    rows = [[words(key), value if isinstance(value, str) else number(value)] for key, value in shown.items()]
-    terminal.show(terminal.table("Training plan", ["", "value"], rows))
+    terminal.show(terminal.table("Training plan", ["", "value"], [_planned(*each) for each in shown.items()]))
     if differs:
         terminal.show(terminal.table(f"Where it is not {plan['preset']} as published", ["what"], differs))
+    _show_alarms(fit.of_plan(plan))
+
+
+def _planned(key: str, value: Any) -> list[str]:
+    """A line of a plan, in units that a person compares.
+
+    >>> _planned("seconds", 1.6e6), _planned("memory_bytes", 4e8), _planned("tokens_per_second", 20_846.3)
+    (['time, about', '18 d 12 h'], ['memory, about', '400.0 MB'], ['tokens per second', '20,846'])
+    """
+    if key == "seconds":
+        return ["time, about", seconds(value)]
+    if key == "memory_bytes":
+        return ["memory, about", size(value)]
+    return [words(key), value if isinstance(value, str) else number(value)]
 
 
 def show_run(outcomes: Sequence[tuple[str, Outcome]], report: str | None) -> None:

@@ -46,6 +46,7 @@ def of_run(run: Run, seconds: float, tokens: int) -> dict[str, Any]:
         "skipped_steps": len(run.spikes.skipped) if run.spikes else 0,
         "parameters": sum(weight.numel() for weight in run.model.parameters()),
         "loss": run.last.get("loss"),
+        "mlm_loss": run.last.get("mlm_loss"),
         "mlm_accuracy": run.last.get("mlm_accuracy"),
         "unigram": run.line,
         "heldout": heldout,

@@ -121,3 +121,15 @@ def test_what_would_mend_a_vocabulary(section: dict[str, object], statistics: di
     manifest = Manifest("train-vocab", "", {}, {}, {}, {}, {}, found, {"vocab": section}, {}, {})
     lines = fit.of_vocabulary(manifest)
     assert len(lines) == bool(line) and line in "".join(lines)
+
+
+def test_a_plan_of_many_epochs_and_a_loss_above_the_line_are_alarms(tmp_path: Path) -> None:
+    plan = {"preset": "bert-tiny", "steps": 1_000_000, "instances": 5339, "epochs": 99_919.8}
+    (said,) = fit.of_plan(plan)
+    assert "1,000,000 steps would read the 5,339 instances 99,920 times" in said and "--budget" in said
+    assert not fit.of_plan(plan | {"epochs": 40.0})
+    trained = write_stage(tmp_path, "pretrain", {}, statistics={"mlm_loss": 7.1, "unigram": 6.9})
+    (said,) = fit.of_training(trained)
+    assert "(7.10)" in said and "(6.90)" in said
+    assert not fit.of_training(write_stage(tmp_path, "pretrain", {}, statistics={"mlm_loss": 6.8, "unigram": 6.9}))
+    assert not fit.of_training(write_stage(tmp_path, "pretrain", {}, statistics={}))
