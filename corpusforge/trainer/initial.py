@@ -97,6 +97,9 @@ def find_initial(folder: str, preset: Preset, vocab_folder: str, *, any_shape: b
     """
     path = next((p for p in (Path(folder), Path(folder) / "model") if (p / "config.json").is_file()), None)
     if path is None:
+        if not Path(folder).exists():
+            mend = "name a folder on disk; nothing is downloaded, a model of the hub is fetched with 'hf download'"
+            raise errors.InputMissing(folder, "no such folder", mend)
         what = "no config.json in it or its model/"
         raise errors.InputMissing(folder, what, "name the folder of a model in Hugging Face's format")
     try:

@@ -221,7 +221,8 @@ def test_what_does_not_fit_is_one_line(make_data: MakeData, small_run: Settings,
     refused("width 128 .the preset: 256..*--init-shape", preset="bert-mini")
     begun(data, small_run, folder, preset="bert-mini", init_shape=True)
     refused("it is a bert, and the preset a roberta", preset="roberta-tiny")
-    refused("no config.json", errors.InputMissing, init=str(tmp_path / "nothing"))
+    refused("no such folder.*nothing is downloaded", errors.InputMissing, init=str(tmp_path / "nothing"))
+    refused("no config.json", errors.InputMissing, init=str(tmp_path))
     vocab = Vocab.load(data.vocabulary)
     other = dataclasses.replace(vocab, tokens=(*vocab.tokens[:-1], "other"))
     for name, content in other.save_files().items():
