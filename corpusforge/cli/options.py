@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from corpusforge import errors, recipe, sections
-from corpusforge.stages.served import check_given
+from corpusforge.stages.served import check_given, check_read
 
 if TYPE_CHECKING:
     from corpusforge.sections import Recipe
@@ -112,6 +112,7 @@ def _recipe(recipe_name: str | None, sets: tuple[str, ...], seed: int | None, **
         pairs[key.strip()] = value.strip()
         given[key.strip()] = f"--set {key.strip()}"
     found = recipe.override(found, pairs, where="--set")
+    check_read(str(click.get_current_context().info_name), given)
     check_given(found, given)
     return found
 

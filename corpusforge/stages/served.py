@@ -44,6 +44,27 @@ KEPT = ("vocab.adopt", "vocab.sample")
 """Settings of the vocabulary that mean something where one is taken over."""
 
 
+READS: Mapping[str, tuple[str, ...]] = {
+    "clean": ("input", "urls", "clean"),
+    "dedupe": ("dedupe",),
+    "train-vocab": ("vocab",),
+    "build-instances": ("instances",),
+    "pretrain": ("pretrain",),
+    "evaluate": ("evaluate", "pretrain"),  # pretrain: device and threads
+}
+"""Sections that the command of one stage reads; `run` reads all."""
+
+
+def check_read(command: str, given: Mapping[str, str]) -> None:
+    """Raise `errors.RecipeInvalid` for a setting of a stage that the command does not carry out."""
+    for key, flag in given.items():
+        section, dot, _ = key.partition(".")
+        if dot and command in READS and section not in READS[command]:
+            reader = _or(tuple(name for name, sections in READS.items() if section in sections))
+            what = f"{command} does not read [{section}], it is for {reader}"
+            raise errors.RecipeInvalid(flag, what, f"give it to {reader}, or leave it out")
+
+
 def check_given(made: Recipe, given: Mapping[str, str]) -> None:
     """Raise `errors.RecipeInvalid` for a setting given for nothing. ``given``: keys, and the flags they came by.
 

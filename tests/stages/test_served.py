@@ -126,6 +126,25 @@ def test_set_and_run_are_held_to_it_too(tmp_path: Path, capsys: pytest.CaptureFi
     assert "--set dedupe.threshold: the method exact-spans does not use it" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("command", "setting", "reader"),
+    [
+        (("pretrain", "d"), "instances.mask_rate=0.3", "build-instances"),
+        (("build-instances", "d", "--vocab", "v"), "pretrain.steps=3", "pretrain or evaluate"),
+        (("dedupe", "d"), "clean.rules=gopher", "clean"),
+    ],
+)
+def test_a_setting_of_another_stage_is_one_line(
+    command: tuple[str, ...], setting: str, reader: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([*command, "--output", str(tmp_path / "out"), "--set", setting])
+    key = setting.split("=")[0]
+    said = f"--set {key}: {command[0]} does not read [{key.split('.')[0]}], it is for {reader}; give it to {reader}"
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
 def test_what_the_chain_uses_is_taken() -> None:
     made = Recipe(dedupe=Dedupe(method=("lines", "documents"), threshold=0.7, sentences="builtin"))
     check_given(made, {"dedupe.threshold": "--threshold", "dedupe.sentences": "--sentences", "seed": "--seed"})
