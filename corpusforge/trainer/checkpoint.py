@@ -8,6 +8,7 @@ fingerprint of the data) and ``digests.json``, written last. The folder is fille
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -165,7 +166,9 @@ def best_of(folders: list[Path]) -> Path | None:
     for folder in folders:
         try:
             state = json.loads((folder / STATE).read_text("utf-8"))
-            found.append((float(state["heldout"]), int(state["heldout_length"]), folder))
+            loss = float(state["heldout"])
+            if math.isfinite(loss):
+                found.append((loss, int(state["heldout_length"]), folder))
         except (OSError, ValueError, KeyError, TypeError):
             continue  # broken, or not measured
     alike = [(loss, folder) for loss, length, folder in found if length == found[0][1]]

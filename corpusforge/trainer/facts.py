@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from corpusforge.trainer.run import Run
 
 
+def first_lines(run: Run) -> list[str]:
+    """What is said before the first step, or the first of this process: the kernel, and where a preset is not kept."""
+    differs = [] if run.done else deviations(run.job, run.card.get("instances", {}))
+    return [f"attention: {run.job.attention}", *(f"not {run.job.settings.preset} as published: {d}" for d in differs)]
+
+
 def of_card(run: Run) -> dict[str, Any]:
     """What the model card says of the training."""
     training = {

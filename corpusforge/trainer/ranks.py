@@ -20,6 +20,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from corpusforge.trainer.batches import Batch
+from corpusforge.trainer.signals import WATCHED
 
 TIMEOUT = datetime.timedelta(minutes=60)
 """How long ranks wait for one that is busy: the first writes checkpoints alone."""
@@ -61,10 +62,11 @@ class Ranks:
         )
         if self.count == 1:
             return mine
-        told = torch.tensor([*mine, int(stop != 0)])
+        told = torch.tensor([*mine[:-1], *(int(stop == number) for number in WATCHED)])
         dist.all_reduce(told, group=_hosts())
-        *sums, asked = told.tolist()
-        return Agreed(*sums)._replace(stop=sums[-1] // asked if asked else 0)
+        masked, pairs, tokens, size, *asked = told.tolist()
+        signals = (int(number) for number, ranks in zip(WATCHED, asked, strict=True) if ranks)
+        return Agreed(masked, pairs, tokens, size, next(signals, 0))
 
     def share(self, batches: list[Batch]) -> list[Batch]:
         """This rank's micro-batches; as many as every other rank's, the last one silent where there are too few."""

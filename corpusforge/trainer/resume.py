@@ -104,13 +104,18 @@ def state_of(run: Run) -> checkpoint.State:
 
 
 def save(run: Run) -> None:
-    """Write a checkpoint behind the steps that are done, delete those that are not kept, and publish it."""
+    """Write a checkpoint behind the steps that are done, delete those that are not kept, and publish it.
+
+    Raises `errors.TrainingStopped` where a loss or weight is not finite: what was written before stays.
+    """
     if run.newest == checkpoint.folder_of(run.output, run.done):
         return  # stopped right behind one: the whole one stays untouched
     state, began = state_of(run), time.perf_counter()
     model, optimizer = run.model, run.optimizer
     if run.ranks.is_sharded:
         model, optimizer = gathered(model, optimizer)
+    if not bool(torch.stack([weight.isfinite().all() for weight in model.parameters()]).all()):
+        raise run.bad_step(max(run.done - 1, 0), "weights are not finite")
     run.newest = checkpoint.folder_of(run.output, run.done)
     if run.ranks.is_first:
         checkpoint.save(run.output, state, model, optimizer, lambda folder: _write_model(run, model, folder))

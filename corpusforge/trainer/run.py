@@ -92,7 +92,8 @@ class Run:
             resume_newest(self)
         self._set_up()
         began, first_tokens, settings = time.perf_counter(), self.tokens, self.job.settings
-        self.progress.say(f"attention: {self.job.attention}")
+        for line in facts.first_lines(self):
+            self.progress.say(line)
         if self.budget:
             self.progress.start("pretrain", int(self.budget.seconds), "seconds")
         else:
@@ -105,11 +106,17 @@ class Run:
                 self._take_all_steps()
         self.progress.finish()
         publish(self)  # for a run that was killed between its last checkpoint and this
-        if self.heldout is None:
+        is_asked = self._is_asked()
+        if self.heldout is None and not is_asked:
             self.heldout = self._measure()
-        if self.flag:  # too late for this run, which is whole, but not for what would come behind it
+        if self._is_asked():  # too late for this run, which is whole, but not for what would come behind it
             self._leave()
         return facts.of_run(self, time.perf_counter() - began, self.tokens - first_tokens)
+
+    def _is_asked(self) -> bool:
+        """Whether some rank was asked to stop, which all of them then were: what comes next they do together or not."""
+        self.flag.join(self.ranks.agree([], self.flag.number).stop)
+        return bool(self.flag)
 
     def _take_all_steps(self) -> None:
         self._look_back()
@@ -160,8 +167,7 @@ class Run:
         job, step = self.job, self.done
         batches = self.feed.next()
         agreed = self.ranks.agree(batches, self.flag.number)
-        if agreed.stop:
-            self.flag.number = agreed.stop
+        self.flag.join(agreed.stop)
         sums = None
         if not (agreed.stop if self.ranks.count > 1 else self.flag):
             sums = gradients(
@@ -209,11 +215,11 @@ class Run:
         if self.job.settings.on_spike == "stop":
             if math.isfinite(loss) and math.isfinite(length):
                 save(self)  # the weights are those before the spike
-            raise self._bad_step(self.done, reason)
+            raise self.bad_step(self.done, reason)
         self.log.write({"step": self.done + 1, "skipped": reason, "skipped_loss": loss, "skipped_grad_norm": length})
         self.progress.say(f"step {self.done + 1} skipped: {reason}")
         if self.spikes.skip(self.done + 1):
-            raise self._bad_step(self.done, f"{reason}; the {self.spikes.in_a_row - 1} steps before were skipped too")
+            raise self.bad_step(self.done, f"{reason}; the {self.spikes.in_a_row - 1} steps before were skipped too")
         return True
 
     def _leave(self) -> None:
@@ -240,10 +246,10 @@ class Run:
         rows = self.meter.read()
         bad = log.first_bad(rows)
         if bad is not None:
-            raise self._bad_step(self.done - len(rows) + bad, "loss or gradient is not finite")
+            raise self.bad_step(self.done - len(rows) + bad, "loss or gradient is not finite")
         return rows
 
-    def _bad_step(self, step: int, reason: str) -> errors.TrainingStopped:
+    def bad_step(self, step: int, reason: str) -> errors.TrainingStopped:
         """Why the run ends with a step (from 0); a step is a function of its number, so its batches are read again."""
         rank = "" if self.ranks.is_first else f"-rank-{self.ranks.number}"
         path = self.output / f"bad-step-{step + 1:06d}{rank}.safetensors"

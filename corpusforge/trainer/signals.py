@@ -34,6 +34,11 @@ class StopFlag:
     def __bool__(self) -> bool:
         return self.number != 0
 
+    def join(self, number: int) -> None:
+        """Another process of the run got a signal, which counts here too; 0: none did, and what came here stays."""
+        if number:
+            self.number = number
+
     def __enter__(self) -> StopFlag:
         if threading.current_thread() is threading.main_thread():
             self._old = {number: signal.signal(number, self._asked) for number in WATCHED}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from made_up_instances import Data
+from training_runs import Said, train
 
 from corpusforge.instances.masking import MaskSettings
 from corpusforge.trainer.deviations import READINGS, deviations
@@ -78,6 +79,18 @@ def test_the_plan_tells_them(make_data: MakeData, small_run: Settings) -> None:
     assert [told["part_1"], told["part_2"]]
     lines = [str(value) for key, value in told.items() if key.startswith("differs_")]
     assert lines == lines_of(data, small_run)
+
+
+def test_a_run_tells_them_before_its_first_step_and_once(
+    make_data: MakeData, small_run: Settings, tmp_path: Path
+) -> None:
+    data, first, again = make_data(), Said(), Said()
+    train(data, tmp_path / "out", small_run, progress=first)
+    train(data, tmp_path / "out", small_run, progress=again, resume=True)
+    expected = deviations(prepare(data.instances, small_run, vocab_folder=data.vocabulary), {})
+    mark = "not bert-tiny as published: "
+    assert [line.removeprefix(mark) for line in first.lines if line.startswith(mark)] == expected
+    assert not [line for line in again.lines if line.startswith(mark)]
 
 
 def test_the_table_of_presets_in_the_docs_is_right() -> None:

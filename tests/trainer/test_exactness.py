@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import math
 import os
 import shutil
 import signal
@@ -209,3 +211,6 @@ def test_losses_at_several_lengths_are_not_compared(make_data: MakeData, small_r
     shutil.rmtree(folders[0])
     assert checkpoint.best_of(folders) == folders[1]
     assert checkpoint.best_of([]) is None
+    state = json.loads((folders[1] / checkpoint.STATE).read_text())
+    (folders[1] / checkpoint.STATE).write_text(json.dumps(state | {"heldout": math.nan, "heldout_length": 24}))
+    assert checkpoint.best_of(folders[1:]) in folders[2:]  # what was no number is better than nothing

@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from made_up_instances import Data, write_vocabulary
 from safetensors.torch import load_file
 from training_runs import Said, assert_equal_runs, steady, stop_at, train
 
 from corpusforge import errors, shards
-from corpusforge.trainer import checkpoint, heldout, log
+from corpusforge.trainer import checkpoint, heldout, log, run
 from corpusforge.trainer.export import load_model
 from corpusforge.trainer.plan import memory_bytes, parameters, plan
 from corpusforge.trainer.prepare import prepare
@@ -238,10 +239,40 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_batch(
     wild = dataclasses.replace(small_run, learning_rate=1e30, warmup_steps=0, log_steps=5)
     with pytest.raises(errors.TrainingStopped, match=r"not finite.*begin again in another folder"):
         train(make_data(), tmp_path / "out", wild)
-    saved = list((tmp_path / "out").glob("bad-step-*.safetensors"))
-    assert len(saved) == 1
-    assert "0.input_ids" in load_file(saved[0])
+    assert [path.name for path in (tmp_path / "out").glob("bad-*")] == ["bad-step-000002.safetensors"]
+    saved = load_file(tmp_path / "out/bad-step-000002.safetensors")
+    job = prepare(f"{tmp_path}/data/instances", wild, vocab_folder=f"{tmp_path}/data/vocabulary")
+    batches = job.batches(1)  # the first step behind the one that ruined the weights
+    expected = {
+        f"{number}.{name}": value for number, batch in enumerate(batches) for name, value in batch.tensors().items()
+    }
+    assert saved.keys() == expected.keys()
+    assert all(torch.equal(saved[name], value) for name, value in expected.items())
     assert not (tmp_path / "out/checkpoints").exists()
+
+
+def test_weights_that_are_no_numbers_are_never_a_checkpoint(
+    make_data: MakeData, small_run: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loss and gradient of the step were finite, and the next one is not taken any more."""
+    really = run.update
+
+    def update(model: Any, *arguments: Any, **more: Any) -> Any:
+        norm = really(model, *arguments, **more)
+        if more["learning_rate"] == rates[9]:
+            model.bias.data[0] = float("inf")
+        return norm
+
+    settings = dataclasses.replace(small_run, checkpoint_steps=9, evaluate_steps=100)
+    data = make_data()
+    course = prepare(data.instances, settings, vocab_folder=data.vocabulary).course
+    rates = [course.rate(step) for step in range(10)]
+    monkeypatch.setattr(run, "update", update)
+    with pytest.raises(errors.TrainingStopped, match=r"step 10: weights are not finite"):
+        train(data, tmp_path / "out", settings)
+    assert [folder.name for folder in checkpoint.all_folders(tmp_path / "out")] == ["step-000009"]
+    assert (tmp_path / "out/bad-step-000010.safetensors").exists()
+    assert all(torch.isfinite(w).all() for w in load_file(tmp_path / "out/model/model.safetensors").values())
 
 
 @pytest.mark.parametrize(("optimizer", "rate"), [("adamw", 3e-3), ("bert-adam", 1e-3), ("lamb", 0.03)])

@@ -167,7 +167,7 @@ def test_the_head_for_spans_is_the_one_of_the_paper(make_data: MakeData, small_r
 def test_a_head_for_spans_is_begun_from_where_a_checkpoint_has_it(
     make_data: MakeData, small_run: Settings, tmp_path: Path
 ) -> None:
-    data, settings = make_data(words=True), settings_of("spanbert-tiny", small_run, steps=1)
+    data, settings = make_data(words=True), settings_of("spanbert-tiny", small_run, steps=2)
     train(data, tmp_path / "first", settings)
     newest = checkpoint.all_folders(tmp_path / "first")[0]
     for folder, anew in ((newest, "nothing"), (tmp_path / "first/model", "head for spans")):

@@ -21,9 +21,10 @@ from safetensors.torch import load_file
 from training_runs import assert_equal_runs, logged, train
 
 from corpusforge import shards
-from corpusforge.trainer import checkpoint
+from corpusforge.trainer import checkpoint, ranks
 from corpusforge.trainer.ranks import Ranks
 from corpusforge.trainer.settings import Settings
+from corpusforge.trainer.signals import StopFlag
 
 pytest_plugins = ["made_up_data"]
 MakeData = Callable[..., Data]
@@ -137,6 +138,35 @@ def test_two_ranks_begin_from_a_checkpoint_as_one_does(
         assert_close(weights(tmp_path / "one"), weights(tmp_path / other), 2e-3)
         state = json.loads((checkpoint.all_folders(tmp_path / other)[0] / "state.json").read_text())
         assert state["initial"]["filled"] == "drawn anew: nothing; left out: nothing"
+
+
+def test_signals_of_several_ranks_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each rank may have got another one, or none; what a rank got itself is never forgotten."""
+    for mine, theirs in ((0, 0), (0, 2), (2, 0), (15, 0), (2, 15), (15, 15), (2, 2)):
+
+        def summed(told: torch.Tensor, group: Any, theirs: int = theirs) -> None:
+            told += torch.tensor([3, 0, 5, 7, int(theirs == 15), int(theirs == 2)])
+
+        monkeypatch.setattr(ranks, "_HOSTS", [None])
+        monkeypatch.setattr(ranks.dist, "all_reduce", summed)
+        agreed = Ranks(0, 2).agree([], mine)
+        assert agreed == (3, 0, 5, 7, max(mine, theirs)), (mine, theirs)
+    flag = StopFlag()
+    flag.join(15)
+    flag.join(0)
+    assert flag.number == 15
+
+
+@pytest.mark.slow
+def test_a_signal_to_one_rank_behind_the_last_step_ends_all(
+    make_data: MakeData, quick_run: Settings, tmp_path: Path
+) -> None:
+    """Sharded ranks measure together or not at all: the one that was asked must not wait for the other."""
+    data, settings = make_data(), dataclasses.replace(quick_run, sharding="fsdp")
+    assert launch(data, tmp_path / "out", settings, 2, stop=(4, signal.SIGTERM)) == 143
+    assert checkpoint.all_folders(tmp_path / "out")[0].name == "step-000004"
+    assert launch(data, tmp_path / "out", settings, 2) == 0
+    assert [line["step"] for line in logged(tmp_path / "out")] == [1, 2, 3, 4, 4]
 
 
 def test_shares_are_equally_many_and_together_the_step(make_data: MakeData, small_run: Settings) -> None:
