@@ -243,21 +243,30 @@ def run_command(name: str, output: str | None, until: str | None, inputs: tuple[
 
 
 @cli.command("inspect")
-@click.argument("path")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option(
     "--document", default=None, metavar="ID", help="Show this document, or its instances: id, or beginning of it."
 )
 @click.option("--rows", type=click.IntRange(1), default=5, show_default=True, help="Rows to show.")
 @click.option("--skip", type=click.IntRange(0), default=0, show_default=True, help="Rows to pass over first.")
-def inspect_command(path: str, document: str | None, rows: int, skip: int) -> None:
-    """Show any manifest, shard, vocabulary, checkpoint or recipe to a person.
+def inspect_command(paths: tuple[str, ...], document: str | None, rows: int, skip: int) -> None:
+    """Show any manifest, shard, vocabulary, checkpoint, evaluation or recipe to a person.
 
-    A cleaned page is shown with each line marked by its reason, an instance with its masks.
+    A cleaned page is shown with each line marked by its reason, an instance with its masks. Several folders of
+    evaluations are one table, a row for each checkpoint:
+
+    \b
+        corpusforge inspect runs/a-evaluation-mlm runs/b-evaluation-mlm runs/b-evaluation-glue
     """
     from corpusforge import terminal
-    from corpusforge.report import inspect
+    from corpusforge.report import inspect, side_by_side
 
-    terminal.show(*inspect.inspect(path, document=document, rows=rows, skip=skip))
+    if document and len(paths) > 1:
+        raise click.UsageError("--document is for one PATH")
+    if len(paths) == 1:
+        terminal.show(*inspect.inspect(paths[0], document=document, rows=rows, skip=skip))
+    else:
+        terminal.show(*side_by_side.show_side_by_side(paths))
 
 
 @cli.command("report")

@@ -49,6 +49,11 @@ SQUAD = ("f1", "lowest", "highest", "exact", "f1_answerable", "exact_answerable"
 """Figures in the order of what is looked at; those that are not named here come behind."""
 
 
+def glue_place(name: str) -> int:
+    """Where a task of GLUE stands in a table; tasks of one's own behind them."""
+    return GLUE.index(name) if name in GLUE else len(GLUE)
+
+
 def _numbers(figures: Mapping[str, Any], first: tuple[str, ...], leave_out: tuple[str, ...] = ()) -> dict[str, float]:
     names = [*(name for name in first if name in figures), *(name for name in figures if name not in first)]
     return {k: figures[k] for k in names if isinstance(figures[k], int | float) and k not in leave_out}
@@ -80,7 +85,7 @@ def _blimp(figures: Mapping[str, Any]) -> list[Table]:
 def _glue(figures: Mapping[str, Any]) -> list[Table]:
     rows = []
     tasks = figures.get("tasks", {})
-    for name in sorted(tasks, key=lambda name: (name not in GLUE, GLUE.index(name) if name in GLUE else 0)):
+    for name in sorted(tasks, key=glue_place):
         task = tasks[name]
         several = len(task["main"]) > 1  # one alone is the score
         main = ", ".join(words(figure) + (f" {percent(task[figure])}" if several else "") for figure in task["main"])
@@ -99,5 +104,6 @@ def _squad(figures: Mapping[str, Any]) -> list[Table]:
         [words(k), number(v) if k.endswith("threshold") else percent(v)]
         for k, v in _numbers(figures, SQUAD, hidden).items()
     ]
-    title = f"Questions (SQuAD {figures.get('version', 1)} format), median of {len(figures.get('runs', []))} seeds"
+    runs = len(figures.get("runs", []))
+    title = f"Questions (SQuAD {figures.get('version', 1)} format), median of {runs} seed{'s' if runs != 1 else ''}"
     return [Table(title, ["", "value"], rows)]

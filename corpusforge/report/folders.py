@@ -15,6 +15,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from corpusforge import errors, shards
+from corpusforge.report import evaluation
 from corpusforge.report.funnel import funnel, share
 from corpusforge.report.gather import Found
 from corpusforge.report.plain import number, seconds, size, visible
@@ -62,7 +63,10 @@ def show_stage(folder: str) -> list[RenderableType]:
         ordered = sorted(manifest.tallies.items(), key=lambda item: (-item[1]["rows"], item[0]))
         tallies = [[Text(reason, reason_style(reason)), number(c["rows"]), size(c["bytes"])] for reason, c in ordered]
         shown.append(columns("What happened, by reason", ["", "rows", "text"], tallies))
-    if manifest.statistics:
+    tested = _json(folder, "evaluation.json").get("tasks") if manifest.stage == "evaluate" else None
+    if tested:
+        shown += [columns(table.title, table.columns, table.rows) for table in evaluation.tables(tested)]
+    elif manifest.statistics:
         shown.append(_numbers("Statistics", manifest.statistics))
     about = {"digest": manifest.digest, **{f"from {name}": digest for name, digest in manifest.upstream.items()}}
     shown.append(_numbers("Recipe", manifest.recipe))

@@ -25,6 +25,8 @@ def show_outcome(outcome: Outcome) -> None:
     """The summary of one stage."""
     manifest = outcome.manifest
     if outcome.skipped:
+        if manifest.stage == "evaluate":
+            terminal.show(*_evaluation(outcome.folder))
         terminal.show(f"{manifest.stage}: already done in {outcome.folder}, nothing to do")
         return
     terminal.show(*(_evaluation(outcome.folder) if manifest.stage == "evaluate" else _tables(manifest)))
