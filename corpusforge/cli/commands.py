@@ -8,6 +8,7 @@ import click
 
 from corpusforge import __version__, sections
 from corpusforge.cli.evaluate import evaluate_command
+from corpusforge.cli.looking import inspect_command, report_command
 from corpusforge.cli.options import Ordered, common, read_flags, setting, with_settings
 from corpusforge.cli.rules import rules_group
 
@@ -242,53 +243,6 @@ def run_command(name: str, output: str | None, until: str | None, inputs: tuple[
     summary.show_run(*run.run(made, output or f"runs/{made.name}", execution, until=until))
 
 
-@cli.command("inspect")
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option(
-    "--document", default=None, metavar="ID", help="Show this document, or its instances: id, or beginning of it."
-)
-@click.option("--rows", type=click.IntRange(1), default=5, show_default=True, help="Rows to show.")
-@click.option("--skip", type=click.IntRange(0), default=0, show_default=True, help="Rows to pass over first.")
-def inspect_command(paths: tuple[str, ...], document: str | None, rows: int, skip: int) -> None:
-    """Show any manifest, shard, vocabulary, checkpoint, evaluation or recipe to a person.
-
-    A cleaned page is shown with each line marked by its reason, an instance with its masks. Several folders of
-    evaluations are one table, a row for each checkpoint:
-
-    \b
-        corpusforge inspect runs/a-evaluation-mlm runs/b-evaluation-mlm runs/b-evaluation-glue
-    """
-    from corpusforge import terminal
-    from corpusforge.report import inspect, side_by_side
-
-    if document and len(paths) > 1:
-        raise click.UsageError("--document is for one PATH")
-    if len(paths) == 1:
-        terminal.show(*inspect.inspect(paths[0], document=document, rows=rows, skip=skip))
-    else:
-        terminal.show(*side_by_side.show_side_by_side(paths))
-
-
-@cli.command("report")
-@click.argument("run_dir", metavar="RUN_DIR")
-@click.option("--output", default=None, metavar="FILE", help="[default: RUN_DIR/report.html, or comparison.html]")
-@click.option("--against", default=None, metavar="DIR", help="Compare two cleaned folders of the same input instead.")
-def report_command(run_dir: str, output: str | None, against: str | None) -> None:
-    """Write the HTML report of a run, or of one stage: one page that needs nothing else.
-
-    \b
-    Two rule packs on the same input, document by document:
-        corpusforge clean crawl/ --output a --rules c4-tfds-3.1
-        corpusforge clean crawl/ --output b --rules c4-paper
-        corpusforge report a --against b
-    """
-    from corpusforge.report import compare, html
-
-    folder = run_dir.rstrip("/")
-    if against:
-        click.echo(compare.write_comparison(folder, against.rstrip("/"), output or f"{folder}/comparison.html"))
-    else:
-        click.echo(html.write_report(run_dir, output or f"{folder}/report.html"))
-
-
+cli.add_command(inspect_command)
+cli.add_command(report_command)
 cli.add_command(rules_group)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 BLUE, ORANGE, GREEN, RED, PURPLE, GREY = "#3b7dd8", "#e08a3c", "#2f9e77", "#d1495b", "#8367c7", "#8a929c"
 """Told apart by the commonest kinds of colour blindness, and readable on white and on near-black."""
 
+RUNS = (BLUE, ORANGE, GREEN, PURPLE, GREY)
+"""Of runs in one picture; red is the line of word frequencies."""
+
 SCOPES = {"record": PURPLE, "page": ORANGE, "line": BLUE, "span": RED}
 
 
@@ -219,6 +222,35 @@ def loss_figure(log: Sequence[Mapping[str, Any]], unigram: float | None) -> go.F
     figure.update_yaxes(title="accuracy", tickformat=".0%", row=2, col=1)
     figure.update_xaxes(title="step", row=2, col=1)
     return _finish(figure, 460, hovermode="x unified")
+
+
+def losses_figure(
+    curves: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]], lines: Mapping[str, float]
+) -> go.Figure:
+    """Losses of several runs over tokens read, held-out ones dotted, with each unigram entropy; rates below."""
+    from plotly.subplots import make_subplots
+
+    go = _graph()
+    figure = make_subplots(2, 1, shared_xaxes=True, vertical_spacing=0.07, row_heights=[0.75, 0.25])
+    for number, (name, curve) in enumerate(curves.items()):
+        colour = RUNS[number % len(RUNS)]
+        for row, key, label, dash, mode in (
+            (1, "mlm_loss", name, "solid", "lines"),
+            (1, "heldout_loss", f"{name}, held-out", "dot", "lines+markers"),
+            (2, "lr", f"{name}, rate", "solid", "lines"),
+        ):
+            if curve.get(key):
+                tokens, values = zip(*curve[key], strict=True)
+                style = {"color": colour, "width": 2, "dash": dash}
+                trace = go.Scatter(x=tokens, y=values, name=label, mode=mode, line=style, showlegend=row == 1)
+                figure.add_trace(trace, row, 1)
+    for value in sorted(set(lines.values())):
+        words = {"text": f"unigram entropy {value:.3f}", "font": {"color": RED}}
+        figure.add_hline(y=value, line={"dash": "dash", "color": RED}, label=words, row=1, col=1)
+    figure.update_yaxes(title="nats a masked token", row=1, col=1)
+    figure.update_yaxes(title="learning rate", row=2, col=1)
+    figure.update_xaxes(title="tokens read", row=2, col=1)
+    return _finish(figure, 520, hovermode="x unified")
 
 
 def scores_figure(scores: Mapping[str, float], chance: float = 0.5) -> go.Figure:
