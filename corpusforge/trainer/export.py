@@ -110,9 +110,9 @@ def model_card(model: Encoder, card: dict[str, Any]) -> str:
     shape = model.shape
     count = sum(weight.numel() for name, weight in model.named_parameters() if their_names(name, shape.family))
     size = f"{shape.layers} layers, width {shape.width}, {shape.heads} heads, vocabulary {shape.vocabulary:,}"
-    lines = ["---", "library_name: transformers", "tags: [fill-mask, corpusforge]", "---", ""]
-    lines += [f"# {card.get('name', 'An encoder')}", ""]
+    lines = [*_metadata(card), f"# {card.get('name', 'An encoder')}", ""]
     lines += [f"A {shape.family} encoder of {count:,} parameters ({size}), pretrained with CorpusForge.", ""]
+    lines += [*_USE, f"It takes texts of at most {shape.longest:,} tokens.", ""]
     lines += _of_corpus(card)
     if card.get("training"):
         lines += ["## Training", "", "| | |", "|---|---|"]
@@ -126,6 +126,21 @@ def model_card(model: Encoder, card: dict[str, Any]) -> str:
             lines += [f"[{section}]", *(f"{key} = {_toml(value)}" for key, value in settings.items())]
         lines += ["```", ""]
     return "\n".join(lines)
+
+
+def _metadata(card: dict[str, Any]) -> list[str]:
+    """What the hub sorts models by. Its licence is not known here: it depends on the text."""
+    lines = ["---", "library_name: transformers", "pipeline_tag: fill-mask", "tags: [fill-mask, corpusforge]"]
+    language = card.get("settings", {}).get("clean", {}).get("language")
+    return [*lines, *([f"language: {language}"] if language else []), "---", ""]
+
+
+_USE = [
+    *("## Use", "", "```python", "from transformers import pipeline", ""),
+    'fill = pipeline("fill-mask", model="this folder, or its name on the hub")',
+    'fill(f"A sentence with one {fill.tokenizer.mask_token} left out.")',
+    *("```", ""),
+]
 
 
 def _of_corpus(card: dict[str, Any]) -> list[str]:

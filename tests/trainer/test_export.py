@@ -11,7 +11,7 @@ from made_up_instances import write_vocabulary
 from safetensors import safe_open
 
 from corpusforge import errors
-from corpusforge.trainer.export import export, load_model
+from corpusforge.trainer.export import export, load_model, model_card
 from corpusforge.trainer.model import Architecture, Encoder, initialise
 
 transformers = pytest.importorskip("transformers")
@@ -146,3 +146,19 @@ def test_a_damaged_model_is_one_clear_error(tmp_path: Path) -> None:
         load_model(folder)
     with pytest.raises(errors.InputMissing):
         load_model(tmp_path / "nothing")
+
+
+def test_the_card_has_what_the_hub_reads_and_a_snippet() -> None:
+    yaml = pytest.importorskip("yaml")
+    model = make("roberta", False, 1)
+    text = model_card(model, {"name": "A test", "settings": {"clean": {"language": "en"}}})
+    head = yaml.safe_load(text.split("---")[1])
+    assert head == {
+        "library_name": "transformers",
+        "pipeline_tag": "fill-mask",
+        "tags": ["fill-mask", "corpusforge"],
+        "language": "en",
+    }
+    assert "language" not in yaml.safe_load(model_card(model, {}).split("---")[1])
+    compile(text.split("```python")[1].split("```")[0], "card", "exec")
+    assert f"at most {model.shape.longest} tokens" in text
