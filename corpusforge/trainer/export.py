@@ -112,7 +112,7 @@ def model_card(model: Encoder, card: dict[str, Any]) -> str:
     size = f"{shape.layers} layers, width {shape.width}, {shape.heads} heads, vocabulary {shape.vocabulary:,}"
     lines = [*_metadata(card), f"# {card.get('name', 'An encoder')}", ""]
     lines += [f"A {shape.family} encoder of {count:,} parameters ({size}), pretrained with CorpusForge.", ""]
-    lines += [*_USE, f"It takes texts of at most {shape.longest:,} tokens.", ""]
+    lines += [*_USE, _length(shape, card), ""]
     lines += _of_corpus(card)
     if card.get("training"):
         lines += ["## Training", "", "| | |", "|---|---|"]
@@ -133,6 +133,15 @@ def _metadata(card: dict[str, Any]) -> list[str]:
     lines = ["---", "library_name: transformers", "pipeline_tag: fill-mask", "tags: [fill-mask, corpusforge]"]
     language = card.get("settings", {}).get("clean", {}).get("language")
     return [*lines, *([f"language: {language}"] if language else []), "---", ""]
+
+
+def _length(shape: Architecture, card: dict[str, Any]) -> str:
+    """How long a text may be; places that no instance reached have the embeddings they were drawn with."""
+    said = f"It takes texts of at most {shape.longest:,} tokens"
+    trained = card.get("settings", {}).get("instances", {}).get("length", shape.longest)
+    if trained >= shape.longest:
+        return f"{said}."
+    return f"{said}, but was trained on {trained:,} at most: places behind those are not trained."
 
 
 _USE = [

@@ -161,4 +161,6 @@ def test_the_card_has_what_the_hub_reads_and_a_snippet() -> None:
     }
     assert "language" not in yaml.safe_load(model_card(model, {}).split("---")[1])
     compile(text.split("```python")[1].split("```")[0], "card", "exec")
-    assert f"at most {model.shape.longest} tokens" in text
+    assert f"at most {model.shape.longest} tokens." in text
+    short = model_card(model, {"settings": {"instances": {"length": 16}}})
+    assert f"at most {model.shape.longest} tokens, but was trained on 16 at most" in short
