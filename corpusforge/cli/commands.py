@@ -173,7 +173,7 @@ def build_instances_command(documents: str, vocab_folder: str, output: str, **fl
 @click.option("--resume/--no-resume", default=True, help="Go on from the newest valid checkpoint.  [default: --resume]")
 @click.option("--dry-run", is_flag=True, help="Print parameters, FLOPs, memory and steps; train nothing.")
 @with_settings(
-    setting("pretrain.preset", "--preset"),
+    setting("pretrain.preset", "--preset", metavar="NAME"),
     setting("pretrain.steps", "--steps"),
     setting("pretrain.batch_tokens", "--batch-tokens"),
     setting("pretrain.micro_batch_tokens", "--micro-batch-tokens"),
@@ -183,7 +183,7 @@ def build_instances_command(documents: str, vocab_folder: str, output: str, **fl
     setting("pretrain.warmup_steps", "--warmup-steps"),
     setting("pretrain.decay", "--decay"),
     setting("pretrain.decay_share", "--decay-share"),
-    setting("pretrain.budget", "--budget"),
+    setting("pretrain.budget", "--budget", metavar="TIME"),
     setting("pretrain.batch_ramp", "--batch-ramp"),
     setting("pretrain.batch_ramp_share", "--batch-ramp-share"),
     setting("pretrain.mask_rate_start", "--mask-rate-start"),
@@ -201,8 +201,8 @@ def build_instances_command(documents: str, vocab_folder: str, output: str, **fl
     setting("pretrain.spike_deviations", "--spike-deviations"),
     setting("pretrain.evaluate_steps", "--evaluate-steps"),
     setting("pretrain.log_steps", "--log-steps"),
-    setting("pretrain.wandb", "--wandb"),
-    setting("pretrain.init", "--init"),
+    setting("pretrain.wandb", "--wandb", metavar="PROJECT"),
+    setting("pretrain.init", "--init", metavar="DIR"),
     setting("pretrain.init_shape", flag=("--init-shape", "--preset-shape")),
     setting("pretrain.init_any_vocabulary", flag=("--init-any-vocabulary", "--init-same-vocabulary")),
     setting("pretrain.allow_new_data", flag=("--allow-new-data", "--same-data")),
@@ -211,7 +211,15 @@ def build_instances_command(documents: str, vocab_folder: str, output: str, **fl
 def pretrain_command(data: str, output: str, resume: bool, dry_run: bool, **flags: Any) -> None:
     """Train an encoder on the instances in DIR.
 
-    The folder model/ loads in transformers as it stands. Ctrl-C and SIGTERM leave a checkpoint to go on from.
+    \b
+    What would it cost?          corpusforge pretrain instances --output model --preset bert-base --dry-run
+    A small one, in steps:       corpusforge pretrain instances --output model --preset bert-mini --steps 20000
+    As much as half an hour has: corpusforge pretrain instances --output model --preset bert-mini --budget 30m
+    Eight GPUs:                  torchrun --nproc_per_node 8 -m corpusforge pretrain instances --output model
+    From another model:          corpusforge pretrain instances --output model --init bert-base-uncased/
+
+    The folder model/ loads in transformers as it stands. Ctrl-C and SIGTERM leave a checkpoint to go on from: the same
+    command does. 'corpusforge report model' draws the losses, also while it runs.
     """
     made, execution = read_flags(flags)
     from corpusforge.stages import model, summary

@@ -25,8 +25,8 @@ class Ordered(click.Group):
         return list(self.commands)
 
 
-def setting(key: str, *names: str, flag: tuple[str, str] | None = None) -> Callable[[F], F]:
-    """A flag bound to a recipe field: help, default and choices come from the recipe."""
+def setting(key: str, *names: str, flag: tuple[str, str] | None = None, metavar: str | None = None) -> Callable[[F], F]:
+    """A flag bound to a recipe field: help, default and choices come from the recipe. ``flag``: yes and no."""
     spec = SETTINGS[key]
 
     def keep(ctx: click.Context, _: click.Parameter, value: Any) -> None:
@@ -36,6 +36,8 @@ def setting(key: str, *names: str, flag: tuple[str, str] | None = None) -> Calla
             ctx.ensure_object(dict).setdefault("flags", {})[key] = flag[value is False] if flag else names[0]
 
     default = ",".join(spec.default) if isinstance(spec.default, tuple) else spec.default
+    if flag:
+        default = flag[spec.default is False]
     shown = "" if default == "" else f"  [default: {default}{' ' + spec.unit if spec.unit else ''}]"
     kind: Any = click.Choice(list(spec.choices)) if spec.choices else type(spec.default)
     many = isinstance(spec.default, tuple)  # given by commas, by the flag more than once, or both
@@ -45,7 +47,8 @@ def setting(key: str, *names: str, flag: tuple[str, str] | None = None) -> Calla
     if flag:
         kind = None
     shown = f"{spec.help}{shown}"
-    return click.option(*names, type=kind, multiple=many, default=None, expose_value=False, callback=keep, help=shown)
+    given = {"type": kind, "multiple": many, "metavar": metavar, "help": shown}
+    return click.option(*names, default=None, expose_value=False, callback=keep, **given)
 
 
 def with_settings(*options: Callable[[F], F]) -> Callable[[F], F]:
