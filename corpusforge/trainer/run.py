@@ -265,7 +265,7 @@ class Run:
         self.last |= self.speed.read(self.feed.waited, each / self.ranks.count) | {"attention": self.job.attention}
         self.log.write(self.last)
         self.meter.clear()
-        self.progress.note(f"loss {self.last['loss']:.3f} (unigram {self.line:.2f})")
+        self.progress.note(f"loss {self.last['mlm_loss']:.3f} (unigram {self.line:.2f})")
         warning = self._watch(self.last)
         if warning:
             self.progress.say(f"warning: {warning}")
