@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from tiny_models import write_checkpoint
 from corpusforge import errors
 from corpusforge.evaluate.finetune import Wanted
 from corpusforge.evaluate.glue import glue
-from corpusforge.evaluate.glue_tasks import find_tasks, read_task
+from corpusforge.evaluate.glue_tasks import GLUE, Examples, Part, find_tasks, read_task
 from corpusforge.trainer.export import load_model
 
 FILES = {
@@ -52,7 +53,35 @@ def test_each_task_of_glue_is_read_as_its_files_are(tmp_path: Path, name: str) -
     assert found.train.labels.tolist() == labels.get(name, [1, 0])
     assert found.train.left_out == (1 if name == "QQP" else 0)
     assert list(found.dev) == (["", "_mismatched"] if name == "MNLI" else [""])
+    main = {"CoLA": ("matthews",), "MRPC": ("accuracy", "f1"), "QQP": ("accuracy", "f1")}
+    main |= {"STS-B": ("pearson", "spearman"), "MNLI": ("accuracy", "accuracy_mismatched")}
+    assert found.main == main.get(name, ("accuracy",))  # Wang et al. 2019, table 1
     assert found.classes == {"STS-B": (), "MNLI": ("contradiction", "entailment", "neutral")}.get(name, found.classes)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("STS-B", {"pearson": np.corrcoef([1, 2, 4, 3], [0, 2.5, 5, 1])[0, 1], "spearman": 0.8}),
+        ("MRPC", {"accuracy": 0.5, "f1": 0.5, "matthews": 0.0}),
+        ("CoLA", {"accuracy": 0.5, "f1": 0.5, "matthews": 0.0}),
+    ],
+)
+def test_figures_are_of_the_scores_of_each_example(
+    monkeypatch: pytest.MonkeyPatch, name: str, expected: dict[str, float]
+) -> None:
+    """Scores come in batches of any order; a task's score is the mean of its main figures."""
+    module = importlib.import_module("corpusforge.evaluate.glue")
+    is_regression = name == "STS-B"
+    labels = np.array([0.0, 2.5, 5.0, 1.0]) if is_regression else np.array([0, 1, 1, 0])
+    said = torch.tensor([[1.0], [2.0], [4.0], [3.0]]) if is_regression else torch.eye(2)[[0, 1, 0, 1]]
+    batches = [(rows, said[torch.from_numpy(rows)]) for rows in (np.array([2, 0]), np.array([3, 1]))]
+    monkeypatch.setattr(module, "scores", lambda *_: batches)
+    part = Part((["a"] * 4,), labels, 0)
+    examples = Examples(name, GLUE[name].main, () if is_regression else ("0", "1"), part, {"": part})
+    found = module._test(None, examples, {"dev": None}, 99, None)
+    assert {key: found[key] for key in expected} == pytest.approx(expected)
+    assert found["score"] == pytest.approx(np.mean([expected[key] for key in GLUE[name].main]))
 
 
 def test_a_folder_of_ones_own_is_read_by_its_header(tmp_path: Path) -> None:
