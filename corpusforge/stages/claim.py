@@ -105,6 +105,9 @@ WRITTEN = (
 WRITTEN_FILES = (TIMING, "README.md", "log.jsonl", "vocab.txt", "merges.txt", "spiece.model")
 """Files that stages write into their folder, and all that end in .json."""
 
+BAD_STEP = re.compile(r"bad-step-\d+(-rank-\d+)?\.safetensors")
+"""The batches of a step that ended a training (`trainer.run`)."""
+
 
 REDONE = re.compile(r"part-\d{5}\.arrow")
 """Counted words, which no run goes on with: the learner that failed on them leaves them, and they are counted anew."""
@@ -122,7 +125,7 @@ def clear(folder: str) -> None:
     for name in WRITTEN:
         shards.remove(shards.join(folder, name))
     for name in shards.list_names(folder, ""):
-        if name in WRITTEN_FILES or name.endswith(".json"):
+        if name in WRITTEN_FILES or name.endswith(".json") or BAD_STEP.fullmatch(name):
             shards.remove(shards.join(folder, name))
 
 

@@ -83,8 +83,13 @@ def test_only_what_stages_write_is_removed(tmp_path: Path) -> None:
     _work(tmp_path)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/thesis.txt").write_text("years of work")
+    batches = ("bad-step-000007.safetensors", "bad-step-000007-rank-1.safetensors")
+    for name in (*batches, "bad-step.safetensors"):
+        (tmp_path / name).write_bytes(b"")
     _claim(tmp_path, size=2, overwrite=True)
     assert (tmp_path / "mine/thesis.txt").read_text() == "years of work"
+    assert (tmp_path / "bad-step.safetensors").exists()
+    assert not any((tmp_path / name).exists() for name in batches)
 
 
 @pytest.mark.parametrize("note", ['{"wandb": 1}', "[]", '{"stage": "other tool"}'])
