@@ -43,7 +43,8 @@ class Budget:
         self._per_token = [plan.step_flops_per_token(stream, job) / speed for stream in job.streams]
         if job.heldout is not None:
             tokens = min(job.settings.heldout_tokens, int(job.heldout.lengths.sum()))
-            self.closing["evaluate"] = tokens * self._per_token[-1] / 3  # forward: a third (Kaplan et al. 2020)
+            each = self._per_token[-1] * job.ranks.count / 3  # all by every rank; forward: a third (Kaplan et al. 2020)
+            self.closing["evaluate"] = tokens * each
 
     def count(self, tokens: int, part: int) -> None:
         """A step of a part is done. The first of each part is not measured: it compiles, and fills caches."""
