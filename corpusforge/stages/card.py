@@ -13,6 +13,7 @@ from typing import Any
 
 from corpusforge import errors, shards
 from corpusforge.report.funnel import funnel
+from corpusforge.sections import Recipe
 from corpusforge.shards import Manifest
 
 SECTIONS = {"clean": "clean", "dedupe": "dedupe", "train-vocab": "vocab", "build-instances": "instances"}
@@ -41,6 +42,15 @@ def of_corpus(name: str, data: str, manifest: Manifest, training: Mapping[str, A
         "settings": settings | {"pretrain": _plain(training)},
         "instances": manifest.recipe.get("instances", {}),
     }
+
+
+def title(name: str, output: str) -> str:
+    """What a card is headed with: the recipe's name, or that of the output folder where nobody gave one.
+
+    >>> title("mine", "models/small"), title(Recipe().name, "models/small/")
+    ('mine', 'small')
+    """
+    return name if name != Recipe().name else Path(output).resolve().name or name
 
 
 def origin(data: str, manifest: Manifest) -> dict[str, Manifest]:

@@ -14,7 +14,7 @@ from corpusforge import errors, recipe, shards
 from corpusforge.sections import Recipe
 from corpusforge.shards import Manifest
 from corpusforge.stages import stage, tested
-from corpusforge.stages.card import of_corpus
+from corpusforge.stages.card import of_corpus, title
 from corpusforge.stages.claim import RUN, claim, digest_of, finished
 from corpusforge.stages.stage import Execution, Outcome
 
@@ -86,7 +86,7 @@ def _pretrain(made: Recipe, data: str, output: str, execution: Execution, ranks:
             vocab_folder=shards.join(data, "vocab"),
             manifest_digest=fingerprint,
             recipe=recipe.as_dict(made),
-            card=of_corpus(made.name, data, manifest, section["pretrain"]),
+            card=of_corpus(title(made.name, output), data, manifest, section["pretrain"]),
             progress=execution.progress,
             resume=resume,
             ranks=ranks,
