@@ -88,7 +88,8 @@ class Log:
     """``log.jsonl`` and ``tensorboard/`` of a run. Lines behind ``step`` are dropped: they will be written again.
 
     ``told``: the lines kept that tell of training; ``newest``: the last of them, empty where there is none;
-    ``is_measured``: whether the held-out loss of ``step`` is among the lines kept. ``wandb``: a project there, or none.
+    ``is_measured``: whether the held-out loss of ``step`` is among the lines kept; ``heldout``: the newest one there,
+    its fields by name, empty where there is none. ``wandb``: a project there, or none.
     """
 
     def __init__(self, output: Path, step: int, *, tensorboard: bool, wandb: str = "", is_first: bool = True) -> None:
@@ -100,6 +101,8 @@ class Log:
         lines = [json.loads(line) for line in kept]
         self.told: list[dict[str, Any]] = [values for values in lines if "mlm_loss" in values]
         self.newest: dict[str, Any] = self.told[-1] if self.told else {}
+        held = next((values for values in reversed(lines) if values.get("heldout_loss") is not None), {})
+        self.heldout: dict[str, Any] = {k[8:]: v for k, v in held.items() if k.startswith("heldout_")}
         self.is_measured = any(values["step"] == step and "heldout_loss" in values for values in lines)
         self._sinks = tracking.sinks(output, step, tensorboard=tensorboard, wandb_project=wandb) if is_first else []
 

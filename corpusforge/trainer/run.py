@@ -144,6 +144,8 @@ class Run:
     def _look_back(self) -> None:
         """What the log knows of the steps that are done; a held-out loss that a signal cut short is measured."""
         self.speed, self.last = Speed(self.job.device), self.log.newest
+        held = self.log.heldout  # none of a run that measured something else
+        self.heldout = Loss(**held) if held.keys() == Loss.__dataclass_fields__.keys() else None
         for values in self.log.told:
             self._watch(values)
         if self.done and self._is_due(self.job.settings.evaluate_steps) and not self.log.is_measured:

@@ -201,6 +201,21 @@ def test_the_newest_and_the_best_are_kept(
     assert facts["best_checkpoint"] == str(tmp_path / "out/checkpoints/step-000002")
 
 
+def test_a_resumed_run_has_the_cards_of_one_that_was_not(
+    make_data: MakeData, small_run: Settings, tmp_path: Path
+) -> None:
+    """Behind step 8 the held-out loss is that of step 5, which the process before has measured."""
+    data, settings = make_data(), dataclasses.replace(small_run, checkpoint_steps=8)
+    train(data, tmp_path / "straight", settings)
+    stop_at(data, tmp_path / "stopped", settings, 7)
+    train(data, tmp_path / "stopped", settings, resume=True)
+    names = ("checkpoints/step-000008", "checkpoints/step-000010", "model")
+    one, other = ([(tmp_path / run / n / "README.md").read_text() for n in names] for run in ("straight", "stopped"))
+    assert one == other
+    assert all("| held-out MLM loss |" in card for card in one)
+    assert one[0] != one[1]
+
+
 def test_losses_at_several_lengths_are_not_compared(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
     often = {"checkpoint_steps": 3, "evaluate_steps": 3, "keep_checkpoints": 9}
     train(make_data(), tmp_path / "out", dataclasses.replace(small_run, **often))
