@@ -13,7 +13,7 @@ import click
 @click.option("--rows", type=click.IntRange(1), default=5, show_default=True, help="Rows to show.")
 @click.option("--skip", type=click.IntRange(0), default=0, show_default=True, help="Rows to pass over first.")
 def inspect_command(paths: tuple[str, ...], document: str | None, rows: int, skip: int) -> None:
-    """Show any manifest, shard, vocabulary, checkpoint, evaluation or recipe to a person.
+    """Show any manifest, shard, vocabulary, checkpoint, log, evaluation or recipe to a person.
 
     A cleaned page is shown with each line marked by its reason, an instance with its masks. Several folders of
     evaluations are one table, a row for each checkpoint:

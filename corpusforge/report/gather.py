@@ -57,7 +57,7 @@ def gather(run_dir: str) -> Found:
     for stage in [found.alone] if found.alone else FOLDERS:
         _read_stage(found, stage)
     if found.alone in ("", "pretrain"):
-        found.log = _read_log(found, shards.join(found.path("pretrain"), "log.jsonl"))
+        found.log = read_log(found, shards.join(found.path("pretrain"), "log.jsonl"))
     evaluation = {}
     if found.alone in ("", "evaluate"):
         evaluation = _read_json(found, shards.join(found.path("evaluate"), "evaluation.json"))
@@ -102,7 +102,8 @@ def _read_json(found: Found, path: str) -> Any:
         return None
 
 
-def _read_log(found: Found, path: str) -> list[dict[str, Any]]:
+def read_log(found: Found, path: str) -> list[dict[str, Any]]:
+    """Lines of a log that tell of a step; empty where there is none. Others are counted in ``found.problems``."""
     if not shards.exists(path):
         return []
     with shards.open_binary(path) as file:

@@ -1,4 +1,4 @@
-"""Show anything on disk to a person: run, stage, shard, vocabulary, checkpoint, recipe.
+"""Show anything on disk to a person: run, stage, shard, vocabulary, checkpoints, log of a training, recipe.
 
 Comes in: a path or a recipe's name. Goes out: rich renderables for a terminal. What a path is, is told from what lies
 there (names of files, names of columns), never from where it lies.
@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from corpusforge import errors, recipe, sections, shards
-from corpusforge.report import clusters, decoded, folders, marked, tables
+from corpusforge.report import checkpoints, clusters, decoded, folders, marked, tables
 from corpusforge.report.gather import FOLDERS, gather
 
 SHARDS = (".parquet", ".arrow")
@@ -34,6 +34,8 @@ def inspect(path: str, *, document: str | None = None, rows: int = 5, skip: int 
         return marked.show_document(path, document, rows, skip)
     if path.endswith(SHARDS):
         return _shard(path, rows, skip)
+    if path.rpartition("/")[2] == checkpoints.LOG and shards.exists(path):
+        return checkpoints.show_log(path, rows, skip)
     if path.endswith(".toml") or not shards.exists(path):
         return _recipe(path)
     for what, show in (
@@ -48,12 +50,18 @@ def inspect(path: str, *, document: str | None = None, rows: int = 5, skip: int 
 
 
 def _folder(path: str, count: int, skip: int) -> list[RenderableType]:
-    """A run, or a folder of shards."""
+    """A run, a training that goes on, its checkpoints, or a folder of shards."""
     if any(shards.exists(shards.join(path, name)) for name in FOLDERS.values()):
         return folders.show_run(gather(path))
+    if checkpoints.are_checkpoints(path):
+        return checkpoints.show_checkpoints(path)
+    if shards.exists(log := shards.join(path, checkpoints.LOG)):
+        inner = shards.join(path, "checkpoints")
+        known = checkpoints.show_checkpoints(inner) if checkpoints.are_checkpoints(inner) else []
+        return [*known, *checkpoints.show_log(log, count, skip)]
     names = [name for suffix in SHARDS for name in shards.list_names(path, suffix)]
     if not names:
-        mend = "name a run, a stage's folder, a .parquet or .arrow shard, a vocabulary, a checkpoint or a recipe"
+        mend = "name a run, a stage's folder, a .parquet or .arrow shard, a vocabulary, a checkpoint, a log or a recipe"
         raise errors.InputMissing(path, "nothing here that can be shown", mend)
     for name in names:  # a unit that lost nothing leaves a shard without rows: the first that has some is shown
         batch = next((b for b in shards.read_shard(shards.join(path, name)) if b.num_rows), None)

@@ -195,3 +195,42 @@ def test_hostile_text_is_never_markup(tmp_path: Path) -> None:
 def test_a_vocabulary_has_no_tables_and_one_shard_is_one(run_dir: Path) -> None:
     assert "Tables" not in shown(run_dir / "vocab")
     assert "1 shard, part-00000-00000.arrow" in shown(run_dir / "instances/train")
+
+
+def log_of(folder: Path, steps: int) -> None:
+    lines: list[dict[str, object]] = [
+        {"step": k, "tokens": 100 * k, "mlm_loss": 9 - k / 8, "unigram": 6.75, "lr": 1e-4} for k in range(1, steps + 1)
+    ]
+    lines.append({"step": steps, "heldout_loss": 7.125, "heldout_unigram": 7.25, "heldout_accuracy": 0.1})
+    lines += [{"step": steps, "warning": "it stands still"}, {"step": 3, "skipped": "spike"}]
+    (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def test_checkpoints_are_listed_with_their_losses(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    for step, loss in ((1200, None), (800, 7.125)):
+        folder = checkpoint(tmp_path / f"checkpoints/step-{step:06d}")
+        state = {"step": step, "tokens": 30 * step, "heldout": loss, "heldout_length": 128}
+        (folder / "state.json").write_text(json.dumps(state))
+    (tmp_path / "checkpoints/step-000900").mkdir()
+    (tmp_path / "checkpoints/.unfinished-step-001300").mkdir()
+    text = shown(tmp_path / "checkpoints")
+    at = [text.index(part) for part in ("step-000800", "24,000", "7.125", "step-000900", "step-001200", "36,000")]
+    assert at == sorted(at) and "unfinished" not in text
+    assert "inspect" in text.splitlines()[-1] and "step-001200" in text.splitlines()[-1]
+    log_of(tmp_path, 9)
+    both = shown(tmp_path)  # a training that goes on has no manifest
+    assert "step-000800" in both and "of 9 lines" in both
+
+
+def test_a_log_shows_its_last_lines_and_names_report(tmp_path: Path) -> None:
+    log_of(tmp_path, 9)
+    text = shown(tmp_path / "log.jsonl", rows=2)
+    assert "the last 2 of 9 lines" in text and "8.625" not in text
+    for part in ("7.875", "6.75", "7.125", "7.25", "step 9: it stands still", "steps skipped: 1, the last of them 3"):
+        assert part in text, part
+    assert f"corpusforge report {tmp_path}:" in " ".join(text.split())
+    assert "7.875" not in shown(tmp_path / "log.jsonl", rows=2, skip=2)
+    (tmp_path / "log.jsonl").write_text("")
+    with pytest.raises(errors.InputMissing, match="no line in it yet"):
+        inspect(str(tmp_path / "log.jsonl"))
