@@ -17,7 +17,7 @@ import torch
 from corpusforge import errors
 from corpusforge.instances.masking import Masker, MaskSettings, Specials
 from corpusforge.loader.corpus import Corpus, Ints
-from corpusforge.loader.unigram import count_ids, sampled_rows
+from corpusforge.loader.unigram import token_counts, unigram_loss
 from corpusforge.progress import Progress, Silent
 from corpusforge.trainer.batches import Batch
 from corpusforge.trainer.heldout import frozen_batches
@@ -27,9 +27,6 @@ Floats = npt.NDArray[np.float64]
 
 EDGES = 2 ** np.arange(4, 17)
 """Most tokens of an instance of each group: 16, 32, ... 65,536."""
-
-COUNTED_TOKENS = 50_000_000
-"""Training tokens counted for the unigram line; of a larger corpus a share of the instances, chosen by hash."""
 
 
 def heldout_loss(
@@ -121,25 +118,3 @@ def _means(sums: Floats, labels: Ints, counts: Ints | None, specials: Specials) 
         found |= {"unigram_loss": line, "below_unigram": line - loss / masked}
     found |= {"accuracy": hits / masked, "perplexity": math.exp(min(loss / masked, 700.0))}
     return found | {"masked": int(masked), "instances": int(instances)}
-
-
-def token_counts(corpus: Corpus, size: int, limit: int = COUNTED_TOKENS) -> Ints:
-    """How often each id stands in the instances, stored masks undone: ``[size]``. Specials are counted too."""
-    return count_ids(corpus, sampled_rows(corpus, limit), size)
-
-
-def unigram_loss(counts: Ints, label_counts: Ints, specials: Specials) -> float:
-    """Mean loss, in nats, of always predicting word frequencies, add-one smoothed over all ids that are words.
-
-    ``counts``, ``label_counts``: how often each id stands in training, and was to be predicted, ``[size]``.
-
-    >>> specials = Specials(6, 0, 1, 2, 3, 4)
-    >>> unigram_loss(np.array([9, 9, 9, 9, 9, 5]), np.array([0, 0, 0, 0, 0, 3]), specials)
-    0.0
-    """
-    words = specials.words().astype(np.int64)
-    smoothed = np.zeros(specials.size, np.float64)
-    smoothed[words] = counts[words] + 1
-    shares = smoothed / smoothed.sum()
-    asked = np.flatnonzero(label_counts)
-    return float(np.abs(np.average(np.log(shares[asked]), weights=label_counts[asked])))

@@ -1,7 +1,8 @@
 """The unigram line: the loss of a model that knows how often words are, and nothing else.
 
-Comes in: instances. Goes out: counts of ids, and the entropy of their distribution in nats. Decision: a large corpus is
-sampled by the keys of its instances, so that the line does not depend on how they lie in shards.
+Comes in: instances. Goes out: counts of ids, the entropy of their distribution in nats, and what guessing by it loses
+on given tokens. Decision: a large corpus is sampled by the keys of its instances, so that the line does not depend on
+how they lie in shards.
 """
 
 from __future__ import annotations
@@ -12,15 +13,37 @@ from corpusforge import errors, seeds
 from corpusforge.instances.masking import Specials
 from corpusforge.loader.corpus import Corpus, Ints, flat_positions
 
-SAMPLED_TOKENS = 4_000_000
-"""Training tokens counted for the line in the log: an entropy of 10^4 words from so many is off by under 0.01."""
+COUNTED_TOKENS = 50_000_000
+"""Training tokens counted for the unigram line; of a larger corpus a share of the instances, chosen by hash."""
 
 
-def unigram_entropy(corpus: Corpus, specials: Specials, limit: int = SAMPLED_TOKENS) -> float:
-    """Entropy, in nats, of the words of a corpus (specials left out), from about ``limit`` tokens of it."""
-    counts = count_ids(corpus, sampled_rows(corpus, limit), specials.size)[specials.words()]
-    shares = counts[counts > 0] / max(int(counts.sum()), 1)
+def unigram_entropy(counts: Ints, specials: Specials) -> float:
+    """Entropy, in nats, of the words that were counted (specials left out). ``counts``: ``[size]``."""
+    words = counts[specials.words()]
+    shares = words[words > 0] / max(int(words.sum()), 1)
     return float(-(shares * np.log(shares)).sum()) if len(shares) else 0.0
+
+
+def unigram_loss(counts: Ints, label_counts: Ints, specials: Specials) -> float:
+    """Mean loss, in nats, of always predicting word frequencies, add-one smoothed over all ids that are words.
+
+    ``counts``, ``label_counts``: how often each id stands in training, and was to be predicted, ``[size]``.
+
+    >>> specials = Specials(6, 0, 1, 2, 3, 4)
+    >>> unigram_loss(np.array([9, 9, 9, 9, 9, 5]), np.array([0, 0, 0, 0, 0, 3]), specials)
+    0.0
+    """
+    words = specials.words().astype(np.int64)
+    smoothed = np.zeros(specials.size, np.float64)
+    smoothed[words] = counts[words] + 1
+    shares = smoothed / smoothed.sum()
+    asked = np.flatnonzero(label_counts)
+    return float(np.abs(np.average(np.log(shares[asked]), weights=label_counts[asked])))
+
+
+def token_counts(corpus: Corpus, size: int, limit: int = COUNTED_TOKENS) -> Ints:
+    """How often each id stands in the instances, stored masks undone: ``[size]``. Specials are counted too."""
+    return count_ids(corpus, sampled_rows(corpus, limit), size)
 
 
 def sampled_rows(corpus: Corpus, limit: int) -> Ints:

@@ -193,7 +193,7 @@ def frequencies_figure(ranks: Sequence[int], occurrences: Sequence[int]) -> go.F
 
 
 def loss_figure(log: Sequence[Mapping[str, Any]], unigram: float | None) -> go.Figure:
-    """Training and held-out loss by step with the unigram entropy as a line; the accuracy below it."""
+    """Training and held-out loss by step, each with its unigram line; the accuracy below it."""
     from plotly.subplots import make_subplots
 
     go = _graph()
@@ -201,6 +201,7 @@ def loss_figure(log: Sequence[Mapping[str, Any]], unigram: float | None) -> go.F
     for row, key, name, colour, mode in (
         (1, "mlm_loss", "training loss", BLUE, "lines"),
         (1, "heldout_loss", "held-out loss", ORANGE, "lines+markers"),
+        (1, "heldout_unigram", "held-out, by word frequencies", GREY, "lines+markers"),
         (1, "pair_loss", "pair loss", PURPLE, "lines"),
         (2, "mlm_accuracy", "training accuracy", GREEN, "lines"),
         (2, "heldout_accuracy", "held-out accuracy", RED, "lines+markers"),

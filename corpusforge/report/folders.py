@@ -18,7 +18,7 @@ from corpusforge import errors, shards
 from corpusforge.report import evaluation
 from corpusforge.report.funnel import funnel, share
 from corpusforge.report.gather import Found
-from corpusforge.report.plain import number, seconds, size, visible
+from corpusforge.report.plain import memory, number, seconds, size, visible
 from corpusforge.report.tables import columns, pairs, reason_style
 from corpusforge.shards import Manifest
 
@@ -38,7 +38,7 @@ def show_run(found: Found) -> list[RenderableType]:
         timing = found.timings.get(stage, {})
         tables = ", ".join(f"{table} {rows:,}" for table, rows in manifest.rows.items())
         took = seconds(float(timing.get("seconds", 0)))
-        stages.append([stage, tables, took, size(float(timing.get("peak_rss", 0))), found.path(stage)])
+        stages.append([stage, tables, took, memory(float(timing.get("peak_rss", 0))), found.path(stage)])
     shown.append(columns("Stages", ["", "rows", "time", "peak memory", "folder"], stages))
     if found.log:
         last: dict[str, Any] = {}

@@ -75,6 +75,15 @@ def size(count: float) -> str:
     return f"{count:.0f} B"
 
 
+def memory(count: float) -> str:
+    """Bytes of memory: in the same unit everywhere, so that a plan, a summary and a report can be compared.
+
+    >>> memory(4e8), memory(2**34)
+    ('381 MiB', '16,384 MiB')
+    """
+    return f"{count / 2**20:,.0f} MiB"
+
+
 def seconds(amount: float) -> str:
     """A duration.
 

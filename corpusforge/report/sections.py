@@ -7,8 +7,8 @@ from typing import Any
 
 from corpusforge.report import elements, evaluation, examples, figures
 from corpusforge.report.funnel import funnel, share, step_order, steps_of
-from corpusforge.report.gather import FOLDERS, Found, search
-from corpusforge.report.plain import number, seconds, shown, size, words
+from corpusforge.report.gather import Found, search
+from corpusforge.report.plain import memory, number, seconds, shown, size, words
 from corpusforge.shards import Manifest
 
 KEPT = {"kept"}
@@ -170,14 +170,18 @@ def training_section(found: Found) -> str:
         "Training",
         "training",
         elements.plot(figures.loss_figure(found.log, unigram_of(found)), "Loss and accuracy by step"),
-        elements.paragraph("A model that does not get below the dashed line has learned word frequencies and no more."),
+        elements.paragraph(
+            "A model whose training loss does not get below the dashed line has learned word frequencies and no more. "
+            "The held-out loss has a line of its own, of the very same tokens."
+        ),
         elements.details("Last figures", elements.grid(rows)),
     )
 
 
 def unigram_of(found: Found) -> float | None:
-    """The unigram entropy in nats, from the evaluation or, before there is one, from a stage's statistics."""
-    places = [found.evaluation, *(found.statistics(stage) for stage in reversed(FOLDERS))]
+    """The unigram entropy of the training words in nats, from the training or its log; else what an evaluation has."""
+    told = next((line for line in reversed(found.log) if "unigram" in line), {})
+    places = [found.statistics("pretrain"), told, found.evaluation, found.statistics("evaluate")]
     for place in places:
         for key, value in search(place, "unigram"):
             if key.startswith("unigram") and isinstance(value, int | float):
@@ -216,10 +220,8 @@ def machinery_section(found: Found) -> str:
         read = found.statistics(stage).get("text_bytes_in")
         took = float(timing.get("seconds", 0))
         speed = f"{read / took / 1e6:,.1f} MB/s" if read and took else ""
-        memory = size(float(timing.get("peak_rss", 0)))
-        timed.append(
-            [stage, seconds(took), speed, memory, str(timing.get("workers", "")), str(timing.get("runner", ""))]
-        )
+        peak = memory(float(timing.get("peak_rss", 0)))
+        timed.append([stage, seconds(took), speed, peak, str(timing.get("workers", "")), str(timing.get("runner", ""))])
     tables = [
         [stage, table, number(rows), size(manifest.bytes.get(table, 0)), manifest.content.get(table, "")]
         for stage, manifest in found.manifests.items()

@@ -18,7 +18,10 @@ from corpusforge.report.sections import unigram_of
 from corpusforge.report.side_by_side import short
 
 TITLES = {"losses": "Losses", "figures": "Last figures", "settings": "Settings"}
-FIGURES = ("parameters", "steps", "tokens", "mlm_loss", "heldout_loss", "heldout_accuracy", "tokens_per_second")
+FIGURES = (
+    *("parameters", "steps", "tokens", "mlm_loss", "unigram", "heldout_loss", "heldout_unigram", "heldout_accuracy"),
+    "tokens_per_second",
+)
 """Of a finished training; where one is not finished, what its log knows."""
 
 

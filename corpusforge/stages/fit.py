@@ -97,9 +97,15 @@ def of_plan(plan: Mapping[str, Any]) -> list[str]:
 
 
 def of_training(manifest: Manifest) -> list[str]:
-    """What the losses of a finished training say against it."""
-    loss, line = manifest.statistics.get("mlm_loss"), manifest.statistics.get("unigram")
+    """What the losses of a finished training say against it: the held-out one where it was measured, beside the
+    unigram loss of the same tokens."""
+    found = manifest.statistics
+    said, of_line = "held-out MLM loss", "unigram loss of the same tokens"
+    loss, line = found.get("heldout_loss"), found.get("heldout_unigram")
+    if loss is None or line is None:
+        said, of_line = "MLM loss", "unigram entropy of the corpus"
+        loss, line = found.get("mlm_loss"), found.get("unigram")
     if loss is None or line is None or loss < line:
         return []
-    said = f"alarm: the MLM loss ({loss:.2f}) has not come below the unigram entropy of the corpus ({line:.2f})"
+    said = f"alarm: the {said} ({loss:.2f}) has not come below the {of_line} ({line:.2f})"
     return [f"{said}: the model knows less than how often words are; more steps, or another learning rate"]

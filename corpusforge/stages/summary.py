@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from corpusforge import shards, terminal
 from corpusforge.report import evaluation
 from corpusforge.report.funnel import CleaningStep, funnel, step_order, steps_of
-from corpusforge.report.plain import number, seconds, size, visible, words
+from corpusforge.report.plain import memory, number, seconds, size, visible, words
 from corpusforge.shards import Manifest, Tallies
 from corpusforge.stages import alarms, fit
 from corpusforge.stages.alarms import dropped
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 EXAMPLE_CHARACTERS = 120
 """Characters of an example: a line or two of a terminal."""
+
+LABELS = {"unigram": "unigram, of the training words", "heldout_unigram": "heldout unigram, of the same tokens"}
+"""What two numbers of a training are lines for, of which only one is comparable with each loss."""
 
 
 def show_outcome(outcome: Outcome) -> None:
@@ -31,8 +34,8 @@ def show_outcome(outcome: Outcome) -> None:
         return
     terminal.show(*(_evaluation(outcome.folder) if manifest.stage == "evaluate" else _tables(manifest)))
     _show_alarms(_alarms(outcome))
-    memory = f", peak memory {outcome.peak_rss / 2**20:,.0f} MiB" if outcome.peak_rss else ""
-    terminal.show(f"{manifest.stage}: {outcome.folder} in {seconds(outcome.seconds)}{memory}")
+    peak = f", peak memory {memory(outcome.peak_rss)}" if outcome.peak_rss else ""
+    terminal.show(f"{manifest.stage}: {outcome.folder} in {seconds(outcome.seconds)}{peak}")
 
 
 def _tables(manifest: Manifest) -> list[object]:
@@ -46,7 +49,7 @@ def _tables(manifest: Manifest) -> list[object]:
         tables.append(tally_table(manifest.tallies))
     numbers = {k: v for k, v in manifest.statistics.items() if isinstance(v, int | float) and not isinstance(v, bool)}
     if numbers:
-        rows = [[words(key), number(value)] for key, value in numbers.items()]
+        rows = [[LABELS.get(key, words(key)), number(value)] for key, value in numbers.items()]
         tables.append(terminal.table(manifest.stage, ["", "value"], rows))
     if manifest.statistics.get("languages") and manifest.stage == "train-vocab":
         tables.append(languages_table(manifest.statistics["languages"]))
@@ -197,12 +200,12 @@ def _planned(key: str, value: Any) -> list[str]:
     """A line of a plan, in units that a person compares.
 
     >>> _planned("seconds", 1.6e6), _planned("memory_bytes", 4e8), _planned("tokens_per_second", 20_846.3)
-    (['time, about', '18 d 12 h'], ['memory, about', '400.0 MB'], ['tokens per second', '20,846'])
+    (['time, about', '18 d 12 h'], ['memory, about', '381 MiB'], ['tokens per second', '20,846'])
     """
     if key == "seconds":
         return ["time, about", seconds(value)]
     if key == "memory_bytes":
-        return ["memory, about", size(value)]
+        return ["memory, about", memory(value)]
     return [words(key), value if isinstance(value, str) else number(value)]
 
 
@@ -217,7 +220,7 @@ def show_run(outcomes: Sequence[tuple[str, Outcome]], report: str | None) -> Non
         [
             name,
             "already done" if o.skipped else seconds(o.seconds),
-            f"{o.peak_rss / 2**20:,.0f} MiB",
+            memory(o.peak_rss),
             o.folder,
         ]
         for name, o in outcomes

@@ -16,9 +16,15 @@ if TYPE_CHECKING:
     from corpusforge.trainer.run import Run
 
 
+TOLD_ONE_BY_ONE = 3
+"""More differences than these are counted before the first step, and told by the plan and the card. Ours."""
+
+
 def first_lines(run: Run) -> list[str]:
     """What is said before the first step, or the first of this process: the kernel, and where a preset is not kept."""
     differs = [] if run.done else deviations(run.job, run.card.get("instances", {}))
+    if len(differs) > TOLD_ONE_BY_ONE:
+        differs = [f"it differs in {len(differs)} points, which --dry-run and the model card list"]
     return [f"attention: {run.job.attention}", *(f"not {run.job.settings.preset} as published: {d}" for d in differs)]
 
 
@@ -30,8 +36,9 @@ def of_card(run: Run) -> dict[str, Any]:
         "tokens read": f"{run.tokens:,}",
         "loss": f"{run.last['loss']:.4f}" if run.last else None,
         "MLM loss": f"{run.last['mlm_loss']:.4f}" if run.last else None,
-        "entropy of the words (unigram)": f"{run.line:.4f}",
-        "held-out MLM loss": f"{run.heldout.loss:.4f}" if run.heldout else None,
+        "entropy of the training words (unigram)": f"{run.line:.4f}",
+        "held-out MLM loss": _four(run.heldout.loss) if run.heldout else None,
+        "the same tokens by word frequencies alone (unigram)": _four(run.heldout.unigram) if run.heldout else None,
         "seed": run.job.settings.seed,
     }
     if run.initial:
@@ -40,6 +47,10 @@ def of_card(run: Run) -> dict[str, Any]:
     told = {k: v for k, v in training.items() if v is not None}
     differs = deviations(run.job, run.card.get("instances", {}))
     return {"corpus": run.fingerprint, "training": told, "differs": (run.job.settings.preset, differs)}
+
+
+def _four(loss: float | None) -> str | None:
+    return None if loss is None else f"{loss:.4f}"
 
 
 def of_run(run: Run, seconds: float, tokens: int) -> dict[str, Any]:

@@ -7,6 +7,7 @@ instances' keys. So the figure is the same for the same weights whenever and whe
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
@@ -15,9 +16,10 @@ import numpy as np
 import torch
 
 from corpusforge.instances.masking import Masker
-from corpusforge.loader.corpus import Corpus
+from corpusforge.loader.corpus import Corpus, Ints
 from corpusforge.loader.order import cut_pieces
 from corpusforge.loader.rows import draw_masks, gather
+from corpusforge.loader.unigram import unigram_loss
 from corpusforge.trainer.batches import Batch, make_batches
 from corpusforge.trainer.losses import SUMS, batch_losses
 from corpusforge.trainer.model import Encoder
@@ -26,9 +28,13 @@ from corpusforge.trainer.prepare import Job
 
 @dataclasses.dataclass(frozen=True)
 class Loss:
-    """Means over masked positions, in nats; pair figures are null without pairs."""
+    """Means over masked positions, in nats; pair figures are null without pairs.
+
+    ``unigram``: what guessing by word frequencies loses on the same tokens; null where that was not counted.
+    """
 
     loss: float
+    unigram: float | None = dataclasses.field(default=None, kw_only=True)
     accuracy: float
     perplexity: float
     masked: int
@@ -58,12 +64,22 @@ def frozen_batches(
 
 
 @torch.no_grad()
-def measure(model: Encoder, batches: Iterator[Batch], device: torch.device, dtype: torch.dtype | None) -> Loss | None:
-    """The loss of a model over batches, without dropout; None where there was nothing to predict."""
-    sums = torch.zeros(SUMS, dtype=torch.float64)
+def measure(
+    model: Encoder,
+    batches: Iterator[Batch],
+    device: torch.device,
+    dtype: torch.dtype | None,
+    line: Callable[[Ints], float] | None = None,
+) -> Loss | None:
+    """The loss of a model over batches, without dropout; None where there was nothing to predict.
+
+    ``line``: the unigram loss on tokens to be predicted, from how often each id is one of them.
+    """
+    sums, labels = torch.zeros(SUMS, dtype=torch.float64), np.zeros(model.shape.vocabulary, np.int64)
     was_training = model.training
     model.eval()
     for batch in batches:
+        labels += np.bincount(batch.labels.numpy(), minlength=len(labels))
         sums += batch_losses(model, batch.to(device), dtype)[0].cpu()
     model.train(was_training)
     mlm, hits, masked, pair, pair_hits, pairs, *_ = sums.tolist()
@@ -72,13 +88,14 @@ def measure(model: Encoder, batches: Iterator[Batch], device: torch.device, dtyp
     loss = mlm / masked
     perplexity = math.exp(min(loss, 700.0))
     with_pairs = (pair / pairs, pair_hits / pairs) if pairs else (None, None)
-    return Loss(loss, hits / masked, perplexity, int(masked), *with_pairs)
+    return Loss(loss, hits / masked, perplexity, int(masked), *with_pairs, unigram=line(labels) if line else None)
 
 
-def measure_job(job: Job, model: Encoder, part: int, should_stop: Callable[[], bool]) -> Loss | None:
+def measure_job(job: Job, model: Encoder, part: int, counts: Ints, should_stop: Callable[[], bool]) -> Loss | None:
     """The loss on a job's held-out sample at the length of one of its parts; None where nothing is held out.
 
-    ``should_stop`` is asked before each micro-batch; what is given then is of those before.
+    ``counts``: how often each id stands in training. ``should_stop`` is asked before each micro-batch; what is given
+    then is of those before.
     """
     if job.heldout is None:
         return None
@@ -91,4 +108,6 @@ def measure_job(job: Job, model: Encoder, part: int, should_stop: Callable[[], b
         segments=job.shape.segments > 1,
         tokens=job.settings.heldout_tokens,
     )
-    return measure(model, itertools.takewhile(lambda _: not should_stop(), batches), job.device, job.dtype)
+    until = itertools.takewhile(lambda _: not should_stop(), batches)
+    line = functools.partial(unigram_loss, counts, specials=job.specials)
+    return measure(model, until, job.device, job.dtype, line)

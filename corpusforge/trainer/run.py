@@ -17,7 +17,7 @@ import torch
 
 from corpusforge import errors
 from corpusforge.loader.feed import Feed
-from corpusforge.loader.unigram import unigram_entropy
+from corpusforge.loader.unigram import token_counts, unigram_entropy
 from corpusforge.progress import Progress
 from corpusforge.sections.fields import seconds_of
 from corpusforge.trainer import facts, log, plan
@@ -66,7 +66,8 @@ class Run:
         seconds = seconds_of(job.settings.budget)
         self.budget = Budget(seconds, 0.0, began) if seconds else None
         self.spikes = None if job.settings.on_spike == "ignore" else Spikes(job.settings.spike_deviations)
-        self.line = unigram_entropy(job.corpus, job.specials)
+        self.counts = token_counts(job.corpus, job.specials.size)
+        self.line = unigram_entropy(self.counts, job.specials)
         self.plateau = Plateau(self.line)
         self.planned_for = 0.0  # the budget of the newest plan taken up
         self.meter = log.Meter([])
@@ -292,5 +293,6 @@ class Run:
     def _measure(self) -> Loss | None:
         """The held-out loss at the length of the part; a signal ends it, but for weights in parts, which all gather."""
         part = self.job.course.part_of(max(self.done - 1, 0))
-        found = measure_job(self.job, self.model, part, lambda: bool(self.flag) and not self.ranks.is_sharded)
+        may_stop = not self.ranks.is_sharded
+        found = measure_job(self.job, self.model, part, self.counts, lambda: may_stop and bool(self.flag))
         return None if self.flag else found

@@ -18,10 +18,10 @@ from made_up_instances import Data
 
 from corpusforge import errors, shards
 from corpusforge.evaluate import mlm
-from corpusforge.evaluate.mlm import token_counts, unigram_loss
 from corpusforge.evaluate.run import Inputs, evaluate
 from corpusforge.loader.corpus import open_corpus
 from corpusforge.loader.folder import load_specials
+from corpusforge.loader.unigram import token_counts, unigram_loss
 from corpusforge.trainer.batches import Batch
 from corpusforge.trainer.export import load_model
 from corpusforge.trainer.heldout import frozen_batches
@@ -57,6 +57,7 @@ def test_mlm_is_the_plain_loop(make_data: MakeData, small_run: TrainSettings, tm
     found = evaluate(str(tmp_path / "run"), ["mlm"], Inputs(data.instances), batch_tokens=256)["tasks"]["mlm"]
     assert json.loads(json.dumps(found)) == found
     assert found["loss"] == pytest.approx(facts["heldout"]["loss"], abs=1e-5)
+    assert found["unigram_loss"] == facts["heldout"]["unigram"]
     model, losses, labels = load_model(tmp_path / "run/model"), [], []
     of_row: list[range] = []
     for row in rows_of(data, "heldout"):

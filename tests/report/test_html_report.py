@@ -87,6 +87,7 @@ def test_plotly_is_embedded_once(page: str) -> None:
 def test_the_unigram_line_and_the_scores_are_drawn(page: str, run_dir: Path) -> None:
     assert unigram_of(gather(str(run_dir))) == 6.25
     assert "unigram entropy 6.250" in page
+    assert "held-out, by word frequencies" in page
     assert "word order" in page
 
 

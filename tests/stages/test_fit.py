@@ -133,3 +133,8 @@ def test_a_plan_of_many_epochs_and_a_loss_above_the_line_are_alarms(tmp_path: Pa
     assert "(7.10)" in said and "(6.90)" in said
     assert not fit.of_training(write_stage(tmp_path, "pretrain", {}, statistics={"mlm_loss": 6.8, "unigram": 6.9}))
     assert not fit.of_training(write_stage(tmp_path, "pretrain", {}, statistics={}))
+    both = {"mlm_loss": 6.8, "unigram": 6.9, "heldout_loss": 7.0, "heldout_unigram": 7.1}
+    assert not fit.of_training(write_stage(tmp_path, "pretrain", {}, statistics=both))
+    above = both | {"heldout_loss": 7.25}
+    (said,) = fit.of_training(write_stage(tmp_path, "pretrain", {}, statistics=above))
+    assert "held-out MLM loss (7.25)" in said and "same tokens (7.10)" in said

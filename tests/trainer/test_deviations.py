@@ -11,6 +11,7 @@ from made_up_instances import Data
 from training_runs import Said, train
 
 from corpusforge.instances.masking import MaskSettings
+from corpusforge.trainer import facts
 from corpusforge.trainer.deviations import READINGS, deviations
 from corpusforge.trainer.model import SPAN_POSITIONS, Architecture
 from corpusforge.trainer.plan import parameters, plan
@@ -82,15 +83,19 @@ def test_the_plan_tells_them(make_data: MakeData, small_run: Settings) -> None:
 
 
 def test_a_run_tells_them_before_its_first_step_and_once(
-    make_data: MakeData, small_run: Settings, tmp_path: Path
+    make_data: MakeData, small_run: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data, first, again = make_data(), Said(), Said()
+    data, first, again, few = make_data(), Said(), Said(), Said()
     train(data, tmp_path / "out", small_run, progress=first)
     train(data, tmp_path / "out", small_run, progress=again, resume=True)
     expected = deviations(prepare(data.instances, small_run, vocab_folder=data.vocabulary), {})
     mark = "not bert-tiny as published: "
-    assert [line.removeprefix(mark) for line in first.lines if line.startswith(mark)] == expected
+    counted = f"it differs in {len(expected)} points, which --dry-run and the model card list"
+    assert [line.removeprefix(mark) for line in first.lines if line.startswith(mark)] == [counted]
     assert not [line for line in again.lines if line.startswith(mark)]
+    monkeypatch.setattr(facts, "TOLD_ONE_BY_ONE", len(expected))
+    train(data, tmp_path / "few", small_run, progress=few)
+    assert [line.removeprefix(mark) for line in few.lines if line.startswith(mark)] == expected
 
 
 def test_the_table_of_presets_in_the_docs_is_right() -> None:
