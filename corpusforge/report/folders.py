@@ -44,6 +44,8 @@ def show_run(found: Found) -> list[RenderableType]:
         last: dict[str, Any] = {}
         for line in found.log:
             last |= {name: value for name, value in line.items() if value is not None}
+        if isinstance(last.get("memory"), int | float):
+            last["memory"] = memory(last["memory"])
         shown.append(_numbers("Training, last figures", last))
     return shown
 

@@ -165,7 +165,7 @@ def training_section(found: Found) -> str:
     last: dict[str, Any] = {}
     for line in found.log:
         last |= {key: value for key, value in line.items() if value is not None}
-    rows = [(words(k), shown(v)) for k, v in last.items()]
+    rows = [(words(k), memory(v) if k == "memory" else shown(v)) for k, v in last.items()]
     return elements.section(
         "Training",
         "training",

@@ -140,7 +140,8 @@ def _built(folder: Path) -> None:
 def _trained(folder: Path) -> None:
     """The log of training, and the evaluation."""
     write_stage(folder / "pretrain", "pretrain", {})
-    lines = [{"step": k, "loss": 9 / k, "mlm_loss": 9 / k, "mlm_accuracy": 0.1 * k, "pair_loss": None} for k in (1, 2)]
+    lines = [{"step": k, "loss": 9 / k, "mlm_loss": 9 / k, "mlm_accuracy": 0.1 * k, "pair_loss": None, "memory": 4e8}
+             for k in (1, 2)]  # fmt: skip
     lines.append({"step": 2, "heldout_loss": 5.5, "heldout_unigram": 6.5, "heldout_accuracy": 0.15})
     (folder / "pretrain/log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     write_stage(folder / "evaluate", "evaluate", {})

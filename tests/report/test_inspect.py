@@ -26,6 +26,7 @@ def test_a_run_shows_funnel_and_stages(run_dir: Path) -> None:
     assert "deduplicated" in text and "25.0%" in text
     assert "build-instances" in text
     assert "heldout_loss" in text
+    assert "286 MiB" in text and "381 MiB" in text  # of a stage, and in the log
 
 
 def test_a_stage_shows_tables_tallies_and_recipe(run_dir: Path) -> None:

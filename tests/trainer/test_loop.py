@@ -23,7 +23,7 @@ from training_runs import Said, assert_equal_runs, steady, stop_at, train
 from corpusforge import errors, shards
 from corpusforge.trainer import checkpoint, heldout, log, run
 from corpusforge.trainer.export import load_model
-from corpusforge.trainer.plan import memory_bytes, parameters, plan
+from corpusforge.trainer.plan import PROCESS_BYTES, memory_bytes, parameters, plan
 from corpusforge.trainer.prepare import prepare
 from corpusforge.trainer.settings import Settings
 
@@ -315,6 +315,8 @@ def test_the_plan_writes_nothing_and_counts(make_data: MakeData, small_run: Sett
     found = plan(data.instances, small_run, vocab_folder=data.vocabulary)
     assert sorted(tmp_path.rglob("*")) == before
     assert (found["steps"], found["tokens"]) == (10, 3200)
+    a_step = memory_bytes(prepare(data.instances, small_run, vocab_folder=data.vocabulary).shape, small_run, half=False)
+    assert found["device"] != "cpu" or found["memory_bytes"] == a_step + PROCESS_BYTES
     assert str(found["part_1"]).startswith("6 steps of 320 tokens at length 24: 1.")
     parts = [str(found[f"part_{number}"]) for number in (1, 2)]
     assert found["epochs"] == pytest.approx(sum(float(part.split(": ")[1].split()[0]) for part in parts), abs=0.01)
