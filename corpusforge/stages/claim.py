@@ -92,8 +92,17 @@ def _make_way(
     barren = held.get("stage") == stage and not written
     if not (overwrite or barren):
         what = _difference(held, stage, recipe, upstream)
-        raise errors.OutputTaken(folder, what, "choose another folder, or --overwrite to replace it")
+        raise errors.OutputTaken(
+            folder, what, f"choose another folder{_going_on(folder, held, stage)}, or --overwrite to replace it"
+        )
     clear(folder)
+
+
+def _going_on(folder: str, held: Mapping[str, Any], stage: str) -> str:
+    """How to train further what a folder holds: its weights are what another folder may begin from."""
+    model = shards.join(folder, "model")
+    is_model = stage == held.get("stage") == "pretrain" and shards.exists(shards.join(model, "config.json"))
+    return f" (with --init {model} it trains this model further)" if is_model else ""
 
 
 WRITTEN = (

@@ -63,12 +63,16 @@ def test_a_run_leaves_a_model_with_its_card_and_is_done(instances: Callable[[str
     data, out = instances("data"), tmp_path / "out"
     run(data, out)
     card = (out / "model/README.md").read_text()
+    assert "\n# out\n" in card
     assert f"`{digest_of({'train': 'of data'})}`" in card
     log = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
     last = [line for line in log if "mlm_loss" in line][-1]
     assert f"| MLM loss | {last['mlm_loss']:.4f} |" in card
-    assert f"| entropy of the words (unigram) | {last['unigram']:.4f} |" in card
+    assert f"| entropy of the training words (unigram) | {last['unigram']:.4f} |" in card
     assert f"| held-out MLM loss | {log[-1]['heldout_loss']:.4f} |" in card
+    assert f"| the same tokens by word frequencies alone (unigram) | {log[-1]['heldout_unigram']:.4f} |" in card
+    assert list(log[-1])[:3] == ["step", "heldout_loss", "heldout_unigram"]
+    assert Manifest.load(str(out)).statistics["heldout_unigram"] == log[-1]["heldout_unigram"]
     told = tomllib.loads(card.split("```toml\n")[1].split("```")[0])
     assert told["instances"] == {"length": 48, "masking": "dynamic"}
     assert (told["pretrain"]["preset"], told["pretrain"]["steps"]) == ("bert-tiny", 4)
@@ -101,6 +105,7 @@ def test_what_is_refused_is_one_line(instances: Callable[[str], Path], tmp_path:
     refused(errors.ManifestInvalid, "no such folder", folder=tmp_path / "nope")
     refused(errors.StageMismatch, "holds the output of pretrain", folder=out)
     refused(errors.OutputTaken, "--overwrite", "--learning-rate", "1e-2")
+    refused(errors.OutputTaken, f"4 -> 6.*another folder \\(with --init {out}/model it trains", "--steps", "6")
     refused(errors.OutputTaken, "--overwrite", folder=other)
     refused(errors.RecipeInvalid, "did you mean 'bert-tiny'", "--preset", "bert-tinny")
     assert Manifest.load(str(out)).stage == "pretrain"  # untouched
