@@ -180,7 +180,7 @@ def training_section(found: Found) -> str:
 
 def unigram_of(found: Found) -> float | None:
     """The unigram entropy of the training words in nats, from the training or its log; else what an evaluation has."""
-    told = next((line for line in reversed(found.log) if "unigram" in line), {})
+    told: dict[str, Any] = next((line for line in reversed(found.log) if "unigram" in line), {})
     places = [found.statistics("pretrain"), told, found.evaluation, found.statistics("evaluate")]
     for place in places:
         for key, value in search(place, "unigram"):

@@ -101,7 +101,7 @@ class Log:
         lines = [json.loads(line) for line in kept]
         self.told: list[dict[str, Any]] = [values for values in lines if "mlm_loss" in values]
         self.newest: dict[str, Any] = self.told[-1] if self.told else {}
-        held = next((values for values in reversed(lines) if values.get("heldout_loss") is not None), {})
+        held: dict[str, Any] = next((one for one in reversed(lines) if one.get("heldout_loss") is not None), {})
         self.heldout: dict[str, Any] = {k[8:]: v for k, v in held.items() if k.startswith("heldout_")}
         self.is_measured = any(values["step"] == step and "heldout_loss" in values for values in lines)
         self._sinks = tracking.sinks(output, step, tensorboard=tensorboard, wandb_project=wandb) if is_first else []
