@@ -199,9 +199,6 @@ def _check(settings: Settings, course: Course) -> None:
         if smallest < part.length:
             what = f"step {part.start + 1} has {smallest} tokens, which do not hold one instance of {part.length}"
             raise errors.RecipeInvalid("pretrain.batch_ramp", what, "begin with a larger share of the batch")
-    if settings.warmup_steps > course.steps and not settings.budget:
-        what = f"{settings.warmup_steps:,} steps of {course.steps:,} in all: the rate would never come to its peak"
-        raise errors.RecipeInvalid("pretrain.warmup_steps", what, "set it lower, or leave it out (the preset's share)")
     if settings.budget and settings.steps:
         what = f"both a budget ({settings.budget}) and {settings.steps} steps"
         raise errors.RecipeInvalid("pretrain.budget", what, "leave one of them out: a budget plans the steps itself")

@@ -104,12 +104,6 @@ def test_a_ramp_too_small_for_an_instance_is_refused() -> None:
         chart(Settings(preset="bert-tiny", steps=10, batch_tokens=256, batch_ramp=0.25, batch_ramp_share=1.0), 128)
 
 
-def test_a_warm_up_longer_than_the_run_is_refused() -> None:
-    with pytest.raises(errors.RecipeInvalid, match="10 steps of 5 in all"):
-        chart(Settings(preset="roberta-tiny", steps=5, warmup_steps=10, batch_tokens=512), 128)
-    assert chart(Settings(preset="roberta-tiny", steps=10, warmup_steps=10, batch_tokens=512), 128).warmup_steps == 10
-
-
 def test_mask_rates_fall_from_step_to_step(make_data: MakeData, small_run: Settings) -> None:
     falling = dataclasses.replace(small_run, mask_rate_start=0.3, mask_rate_end=0.15, batch_tokens=2000)
     data = make_data()

@@ -211,7 +211,7 @@ def test_torchrun_starts_the_command(make_data: MakeData, tmp_path: Path) -> Non
     command[command.index("--output") + 1] = str(tmp_path / "begun")
     nothing = subprocess.run([*command, "--init", "nope"], env=environment, capture_output=True, text=True)
     assert nothing.returncode == 1
-    assert "nope: no config.json in it" in nothing.stderr
+    assert "nope: no such folder" in nothing.stderr
     assert nothing.stderr.count("Traceback") == 1  # torchrun's own
     assert "Connection" not in nothing.stderr
     assert not (tmp_path / "begun").exists()
