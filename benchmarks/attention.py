@@ -24,7 +24,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from trainer import DECILES  # type: ignore[import-not-found]
 
-from corpusforge.instances.ragged import offsets_of
+from corpusforge.arrays import offsets_of
 from corpusforge.trainer.attention import Packed, grouped, has_flash, jagged
 
 ROW = 512

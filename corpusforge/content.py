@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import xxhash
 
-from corpusforge.seeds import U64, mix
+from corpusforge.arrays import I64, U32, U64
+from corpusforge.seeds import mix
 
 _NULL = 0x6E756C6C
 
@@ -105,7 +105,7 @@ def _bytes_of(buffer: pa.Buffer | None) -> memoryview:
     return memoryview(b"") if buffer is None else memoryview(buffer)
 
 
-def _offsets(column: pa.Array) -> npt.NDArray[np.int64]:
+def _offsets(column: pa.Array) -> I64:
     buffer = column.buffers()[1]
     if buffer is None:
         return np.zeros(len(column) + 1, np.int64)
@@ -113,7 +113,7 @@ def _offsets(column: pa.Array) -> npt.NDArray[np.int64]:
     return np.frombuffer(buffer, width, len(column) + 1, column.offset * width.itemsize).astype(np.int64)
 
 
-def _slice_hashes(data: memoryview, offsets: npt.NDArray[np.int64], width: int) -> U64:
+def _slice_hashes(data: memoryview, offsets: I64, width: int) -> U64:
     first, behind = int(offsets[0]) * width, int(offsets[-1]) * width
     rows: Any = data[first:behind]
     if behind - first < _SHORT_ROWS * len(offsets):
@@ -124,7 +124,7 @@ def _slice_hashes(data: memoryview, offsets: npt.NDArray[np.int64], width: int) 
     return np.fromiter(map(xxhash.xxh3_64_intdigest, pieces), np.uint64, len(bounds) - 1)
 
 
-def _four_byte_hashes(words: npt.NDArray[np.uint32]) -> U64:
+def _four_byte_hashes(words: U32) -> U64:
     """xxh3-64 of rows of four bytes, all at once.
 
     >>> int(_four_byte_hashes(np.array([7], np.uint32))[0]) == xxhash.xxh3_64_intdigest(np.uint32(7).tobytes())

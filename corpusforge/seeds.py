@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-U64 = npt.NDArray[np.uint64]
+from corpusforge.arrays import F64, U64
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -56,7 +56,7 @@ def words(seed: int, stage: str, keys: U64, counters: U64 | int = 0) -> U64:
         return mix(inner + np.asarray(counters, np.uint64) * _GOLDEN)
 
 
-def uniforms(seed: int, stage: str, keys: U64, counters: U64 | int = 0) -> npt.NDArray[np.float64]:
+def uniforms(seed: int, stage: str, keys: U64, counters: U64 | int = 0) -> F64:
     """Uniform floats in [0, 1) with 53 random bits, one for each (key, counter)."""
     return (words(seed, stage, keys, counters) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 

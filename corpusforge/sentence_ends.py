@@ -21,8 +21,8 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from corpusforge.arrays import I64, U8, Bools
 from corpusforge.sentence_words import (
     BEFORE_INITIAL,
     CJK_MARKS,
@@ -30,7 +30,6 @@ from corpusforge.sentence_words import (
     DASHES,
     DIGIT,
     DIGIT_CODES,
-    I64,
     IDEOGRAPH,
     IN_REFERENCE,
     LETTER,
@@ -47,10 +46,7 @@ from corpusforge.sentence_words import (
     WIDE_OPENERS,
     WIDE_SPACES,
     WORD,
-    Mask,
 )
-
-U8 = npt.NDArray[np.uint8]
 
 GAP = 64  # white space longer than this ends a sentence whatever follows
 CLOSERS = 4  # so many closing characters may follow an end mark
@@ -78,15 +74,15 @@ class _Places(NamedTuple):
         code = np.where(width > 1, first << 8 | self.byte(where + 1), first)
         return np.where(width > 2, code << 8 | self.byte(where + 2), code), width
 
-    def rows(self, chosen: I64 | Mask | slice) -> _Places:
+    def rows(self, chosen: I64 | Bools | slice) -> _Places:
         return _Places(self.data, self.low[chosen], self.high[chosen])
 
 
-def _listed(values: I64, table: I64) -> Mask:
+def _listed(values: I64, table: I64) -> Bools:
     return np.asarray(table[np.minimum(np.searchsorted(table, values), len(table) - 1)] == values)
 
 
-def _either(code: I64, width: I64, narrow: Mask, wide: I64) -> Mask:
+def _either(code: I64, width: I64, narrow: Bools, wide: I64) -> Bools:
     """Whether a character is one of a set: its ASCII members as a table, the others as sorted codes."""
     return np.asarray(np.where(width == 1, narrow[code & 0xFF], _listed(code, wide)))
 
@@ -96,9 +92,9 @@ class _Clusters(NamedTuple):
 
     starts: I64
     stops: I64
-    cjk: Mask
-    loud: Mask
-    dots: Mask
+    cjk: Bools
+    loud: Bools
+    dots: Bools
     places: _Places
 
     def rows(self, chosen: slice) -> _Clusters:
@@ -113,7 +109,7 @@ class _Capitals:
         self.data, self.offsets = data, offsets
 
     @functools.cached_property
-    def held(self) -> Mask:
+    def held(self) -> Bools:
         first = self.offsets[0]
         capitals = np.flatnonzero((self.data[first : self.offsets[-1]] - np.uint8(0x41)) < 26) + first
         return np.diff(np.searchsorted(capitals, self.offsets)) > 0
@@ -169,7 +165,7 @@ def _stops(clusters: _Clusters, capitals: _Capitals) -> I64:
     return stops[ends | ends_cjk]
 
 
-def _dots_end(clusters: _Clusters, quiet: I64, space: I64) -> Mask:
+def _dots_end(clusters: _Clusters, quiet: I64, space: I64) -> Bools:
     """Whether clusters of nothing but dots end a sentence, where the next may start behind ``space``."""
     places, dots = clusters.places.rows(quiet), clusters.starts[quiet]
     one = (clusters.stops[quiet] - dots == 1) & ~clusters.dots[quiet]
@@ -230,7 +226,7 @@ def _behind_openers(places: _Places, where: I64) -> I64:
     return where
 
 
-def _may_start(places: _Places, where: I64) -> Mask:
+def _may_start(places: _Places, where: I64) -> Bools:
     """Whether a sentence may start here: upper case, digit, most characters beyond ASCII."""
     code, width = places.character(where)
     small = (width == 2) & LOWER[np.where(width == 2, (code >> 8 & 0x1F) << 6 | code & 0x3F, 0)]
@@ -238,7 +234,7 @@ def _may_start(places: _Places, where: I64) -> Mask:
     return np.asarray(START[places.byte(where)] & ~small & ~space)
 
 
-def _starts_small(places: _Places, where: I64, capitals: _Capitals) -> Mask:
+def _starts_small(places: _Places, where: I64, capitals: _Capitals) -> Bools:
     """Whether a letter a to z starts a sentence here, as in a document that has no capitals."""
     first = places.byte(where)
     small = np.flatnonzero((first >= 0x61) & (first <= 0x7A))
@@ -249,7 +245,7 @@ def _starts_small(places: _Places, where: I64, capitals: _Capitals) -> Mask:
     return found
 
 
-def _starts_often(places: _Places, where: I64) -> Mask:
+def _starts_often(places: _Places, where: I64) -> Bools:
     """Whether the word here is one of STARTERS, and no initial ("A.")."""
     ahead = np.array([places.byte(where + k) for k in range(WORD + 1)]).reshape(WORD + 1, len(where))
     letters = np.logical_and.accumulate(LETTER[ahead]).sum(0)
@@ -262,7 +258,7 @@ def _starts_often(places: _Places, where: I64) -> Mask:
     return np.asarray(plain & (letters <= WORD) & ~initial & _listed(code, STARTER_CODES))
 
 
-def _dot_belongs(places: _Places, dots: I64, following: I64) -> tuple[Mask, Mask]:
+def _dot_belongs(places: _Places, dots: I64, following: I64) -> tuple[Bools, Bools]:
     """Whether one dot never ends a sentence, and whether it is faint, by what stands before it."""
     back = np.array([places.byte(dots - k) for k in range(1, WORD + 3)]).reshape(WORD + 2, len(dots))
     columns = np.arange(len(dots))

@@ -7,10 +7,8 @@ Comes in: nothing. Goes out: sorted tables of words and characters packed into i
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-I64 = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from corpusforge.arrays import I64, Bools
 
 WORD = 8  # letters of the longest word in a list
 
@@ -40,7 +38,7 @@ def packed(*words: str) -> I64:
     return np.array(sorted(int.from_bytes(w.encode(), "big") for w in words), np.int64)
 
 
-def bytes_in(*ranges: range | bytes) -> Mask:
+def bytes_in(*ranges: range | bytes) -> Bools:
     """A table of 256: whether a byte is in one of these."""
     table = np.zeros(256, bool)
     table[[b for r in ranges for b in r]] = True

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from corpusforge.arrays import I64, U64
 from corpusforge.beam.engine import count
 from corpusforge.beam.exact_spans import PARTITIONS, FindLosers
 from corpusforge.beam.io import in_batches
@@ -32,8 +33,6 @@ from corpusforge.dedupe.minhash import Signer
 from corpusforge.dedupe.near import unpack_pairs
 from corpusforge.dedupe.packed import pack, unpack
 from corpusforge.dedupe.spans import pack_block, place, row_of, unit_of, unpack_losers
-from corpusforge.seeds import U64
-from corpusforge.text import I64
 
 REPEATS = "repeats"
 CLUSTERS = "clusters"

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpusforge import errors
+from corpusforge.arrays import I64
 from corpusforge.clean.rejects import Outcome, StepLines, Tallies, rejects_of, tallies_of
 from corpusforge.clean.step import KEPT, DroppedLines, Edits, LineCounts, Step, Verdict
 from corpusforge.schemas import DOCUMENTS
-from corpusforge.text import I64
 
 
 @dataclass(frozen=True)

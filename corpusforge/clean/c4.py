@@ -15,15 +15,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from corpusforge.arrays import I64, Bools
 from corpusforge.clean import lines as line_rules
 from corpusforge.clean import pages as page_rules
 from corpusforge.clean.badwords import Badwords, load_badwords
-from corpusforge.clean.lines import Judged, Mask, judge_lines
+from corpusforge.clean.lines import Judged, judge_lines
 from corpusforge.clean.pages import Pages, join_lines, judge_pages, judge_whole
 from corpusforge.clean.rules import Rules
 from corpusforge.clean.sentences import SentenceCounter
 from corpusforge.clean.step import KEPT, DroppedLines, LineCounts, Verdict
-from corpusforge.text import I64
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class C4Step:
             flanked = (e for e in self._words.entries if re.search(f"[^a-z]{re.escape(e)}[^a-z]", line))
             details[number] = next(flanked, "")
 
-    def _has_badword(self, texts: pa.StringArray) -> Mask:
+    def _has_badword(self, texts: pa.StringArray) -> Bools:
         """Lines that hold an English entry between two characters other than a to z.
 
         As in tensorflow-datasets 2.x (``c4_utils.py``, ``get_clean_page_fn``): an entry at the very beginning of a

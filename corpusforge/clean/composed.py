@@ -12,11 +12,11 @@ import unicodedata
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corpusforge.text import I64, U8, text_bytes
+from corpusforge.arrays import I64, U8, Bools
+from corpusforge.text import text_bytes
 
 _CODES = 0x30000  # all that has a canonical decomposition lies below (CJK Compatibility Ideographs Supplement)
 _JAMO = (range(0x1161, 0x1176), range(0x11A8, 0x11C3))
@@ -74,9 +74,9 @@ class _Tables(NamedTuple):
     """Of code points: whether composing may change them, whether they are marks that have an order. Of the first two
     bytes of characters: whether one of these begins so."""
 
-    changes: npt.NDArray[np.bool_]
-    marks: npt.NDArray[np.bool_]
-    pairs: npt.NDArray[np.bool_]
+    changes: Bools
+    marks: Bools
+    pairs: Bools
 
 
 @functools.cache

@@ -14,15 +14,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from corpusforge import errors
+from corpusforge.arrays import I64, U8, U64
 from corpusforge.clean.evaluation_texts import evaluation_texts
 from corpusforge.clean.ngrams import NormalWords, normal_words
 from corpusforge.clean.step import Verdict, page_verdict
-from corpusforge.seeds import U64
-from corpusforge.text import I64
 
 SHORTEST, LONGEST = 8, 13
 """Words of an n-gram: 8 in PaLM (section 8), at most 13 in GPT-3 (appendix C)."""
@@ -40,7 +38,7 @@ class Table(NamedTuple):
     names: tuple[str, ...]
     hashes: dict[int, U64]
     files: dict[int, I64]
-    filter: npt.NDArray[np.uint8]
+    filter: U8
     texts: int
     too_short: int
 
@@ -142,7 +140,7 @@ def _places(offsets: I64, counts: I64, size: int, *, whole: bool) -> I64:
     return np.asarray(np.arange(many.sum()) + np.repeat(offsets[:-1] - (np.cumsum(many) - many), many))
 
 
-def _filter_of(heads: list[U64]) -> npt.NDArray[np.uint8]:
+def _filter_of(heads: list[U64]) -> U8:
     """A bit set for each head; the number of bits is a power of two."""
     power = max(16, (_FILTER_BITS * sum(map(len, heads))).bit_length())
     marks = np.zeros(1 << (power - 3), np.uint8)

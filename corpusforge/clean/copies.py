@@ -16,13 +16,12 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
+from corpusforge.arrays import U64, Bools
 from corpusforge.clean.urls import normalise_urls
-from corpusforge.seeds import U64
 from corpusforge.text import text_bytes
 
 ORIGINS = pa.schema(
@@ -133,7 +132,7 @@ class Older(NamedTuple):
     kept_high: U64
     kept_low: U64
 
-    def among(self, ids: pa.Array) -> tuple[npt.NDArray[np.bool_], pa.StringArray]:
+    def among(self, ids: pa.Array) -> tuple[Bools, pa.StringArray]:
         """Which of these documents are older copies, and the ids of the newest of those."""
         high, low = id_words(ids)
         if not len(self.high):

@@ -14,13 +14,12 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from corpusforge.arrays import F64, Bools
 from corpusforge.clean import langdetect_profiles
 from corpusforge.clean.langdetect_ngrams import MAX_CHARACTERS, find_ngrams, prepare
-from corpusforge.clean.langdetect_profiles import F64
 from corpusforge.clean.langdetect_trials import probabilities
 
 DETECTORS = ("langdetect", "fast", "cascade")
@@ -54,7 +53,7 @@ class Guesses(NamedTuple):
             "no answer" if language is None else f"{language} {score:.2f}" if score <= 1 else f"{language} {score:.0f}"
         )
 
-    def are(self, wanted: str, min_probability: float) -> npt.NDArray[np.bool_]:
+    def are(self, wanted: str, min_probability: float) -> Bools:
         """Which texts count as being in a language, "zh" or with a region "zh-cn"; the probability binds langdetect."""
         names = [n for n in pc.unique(self.languages.drop_null()).to_pylist() if wanted in (n, n.split("-")[0])]
         named = pc.is_in(self.languages, value_set=pa.array(names, pa.string())).to_numpy(zero_copy_only=False)

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 import xxhash
 
 from corpusforge import errors
-from corpusforge.seeds import U64
-from corpusforge.text import I64, U8, byte_slices, text_bytes
+from corpusforge.arrays import I64, U8, U64
+from corpusforge.text import byte_slices, text_bytes
 
 _HOST = r"^(?:(?:[a-zA-Z][a-zA-Z0-9+.\-]*:)?//)?(?:[^/?#\\]*@)?(?P<host>\[[^\]/?#\\]*\]|[^/?#\\:]*)"
 """Scheme, user and port go; the host of a URL without a scheme is what stands before the first slash."""

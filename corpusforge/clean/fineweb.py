@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpusforge import errors
+from corpusforge.arrays import I64
 from corpusforge.clean.limits import Findings, shares
 from corpusforge.clean.pack import Pack
 from corpusforge.clean.pieces import Pieces, characters_in, ending_with, repeats, split_at_each, sums
 from corpusforge.clean.step import KEPT, Verdict
 from corpusforge.clean.words import count_characters
-from corpusforge.text import I64
 
 REASONS = (
     "kept",

@@ -17,13 +17,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from corpusforge.arrays import I64, Bools
 from corpusforge.clean import gopher_repetition
 from corpusforge.clean.gopher_rules import GopherRules
 from corpusforge.clean.limits import Findings, shares
 from corpusforge.clean.pieces import beginning_with, ending_with, sums
 from corpusforge.clean.step import Verdict
-from corpusforge.clean.words import Bools, Words
-from corpusforge.text import I64, line_spans, text_bytes
+from corpusforge.clean.words import Words
+from corpusforge.text import line_spans, text_bytes
 
 REASONS = (
     "kept",

@@ -18,12 +18,12 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow.compute as pc
 
+from corpusforge.arrays import I64
 from corpusforge.clean.gopher_rules import GopherRules
 from corpusforge.clean.limits import Findings, shares
 from corpusforge.clean.pieces import Pieces, characters_in, repeats, split_at_runs, split_paragraphs, sums
 from corpusforge.clean.step import KEPT
 from corpusforge.clean.words import Words
-from corpusforge.text import I64
 
 REASONS = (
     "page:duplicate-paragraphs",

@@ -18,8 +18,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corpusforge.clean.langdetect_profiles import EDGE, I32, Profiles
-from corpusforge.text import I64, text_bytes
+from corpusforge.arrays import I32, I64, U32, Bools
+from corpusforge.clean.langdetect_profiles import EDGE, Profiles
+from corpusforge.text import text_bytes
 
 MAX_CHARACTERS = 10_000
 """Characters looked at, counted behind the removal of addresses (``detector.py``, max_text_length)."""
@@ -150,7 +151,7 @@ def _symbols_of(texts: list[str], table: Profiles) -> _Symbols:
     return _Symbols(symbols, edges)
 
 
-def _without_latin(codes: npt.NDArray[np.uint32], high: I64, edges: I64) -> tuple[npt.NDArray[np.uint32], I64]:
+def _without_latin(codes: U32, high: I64, edges: I64) -> tuple[U32, I64]:
     """Take "A" to "z" out of documents that have more than twice as many characters from U+0300 on."""
     ends = np.append(edges[1:], len(codes))
     latin = codes - np.uint32(0x41) <= 0x39
@@ -163,7 +164,7 @@ def _without_latin(codes: npt.NDArray[np.uint32], high: I64, edges: I64) -> tupl
     return codes[stays], (np.cumsum(stays) - 1)[edges]
 
 
-def _known(symbols: npt.NDArray[np.intp], table: Profiles) -> npt.NDArray[np.bool_]:
+def _known(symbols: npt.NDArray[np.intp], table: Profiles) -> Bools:
     """Four flags a symbol: whether the n-grams of length 1, 2 and 3 that end with it count, and one unused.
 
     None counts where it and the symbol before are upper case, and no longer ones behind two spaces.

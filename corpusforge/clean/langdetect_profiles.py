@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-I32 = npt.NDArray[np.int32]
-F64 = npt.NDArray[np.float64]
+from corpusforge.arrays import F64, I32
 
 CODE_POINTS = 0x20000
 """Code points with an entry of their own: every character of a profile, every one that langdetect 1.0.9 normalises

@@ -18,11 +18,10 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from corpusforge.arrays import F64, I64, U32
 from corpusforge.clean.langdetect_ngrams import NGrams
-from corpusforge.clean.langdetect_profiles import F64, Profiles
-from corpusforge.text import I64
+from corpusforge.clean.langdetect_profiles import Profiles
 
 TRIALS = 7
 DRAWS = 5
@@ -43,7 +42,7 @@ _WINDOW = 256  # random words read ahead for a lane. Half or more are taken: the
 class Stream(NamedTuple):
     """Random words of a seed, and what `random.gauss` makes of the four at a position: a value, and its second."""
 
-    words: npt.NDArray[np.uint32]
+    words: U32
     gauss: F64
 
 

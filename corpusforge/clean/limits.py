@@ -7,14 +7,13 @@ measured ("top 2-gram 0.274 > 0.2"). Rules are tried in the order of their codes
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from corpusforge.arrays import F64, I64, Bools
 from corpusforge.clean.step import KEPT, Codes
 from corpusforge.clean.words import find_words
-from corpusforge.text import I64
 
-Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
+Numbers = I64 | F64
 
 
 class Findings:
@@ -49,14 +48,12 @@ class Findings:
         if limit:
             self._drop(reason, label, values, limit, "<", values < limit)
 
-    def drop(self, reason: str, chosen: npt.NDArray[np.bool_]) -> None:
+    def drop(self, reason: str, chosen: Bools) -> None:
         """Documents go for a reason that says it all."""
         kept = self.codes[self.numbers] == KEPT
         self.codes[self.numbers[chosen & kept]] = self.reasons.index(reason)
 
-    def _drop(
-        self, reason: str, label: str, values: Numbers, limit: float, sign: str, broken: npt.NDArray[np.bool_]
-    ) -> None:
+    def _drop(self, reason: str, label: str, values: Numbers, limit: float, sign: str, broken: Bools) -> None:
         chosen = np.flatnonzero(broken & (self.codes[self.numbers] == KEPT))
         self.codes[self.numbers[chosen]] = self.reasons.index(reason)
         for number, value in zip(self.numbers[chosen].tolist(), values[chosen].tolist(), strict=True):
@@ -75,6 +72,6 @@ def _shown(value: float, limit: float) -> str:
     return f"{value:.{digits}f}"
 
 
-def shares(part: Numbers, whole: Numbers) -> npt.NDArray[np.float64]:
+def shares(part: Numbers, whole: Numbers) -> F64:
     """``part / whole``, 0 where there is nothing."""
     return np.asarray(part / np.maximum(whole, 1), np.float64)

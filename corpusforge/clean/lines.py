@@ -15,14 +15,14 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from corpusforge.arrays import I64, U8, Bools
 from corpusforge.clean.phrases import Phrases
 from corpusforge.clean.rules import Rules
 from corpusforge.clean.step import KEPT, Codes
-from corpusforge.text import I64, U8, byte_slices, line_spans, text_bytes
+from corpusforge.text import byte_slices, line_spans, text_bytes
 
 LONG_WORD, NO_MARK, FEW_WORDS, FEW_CHARACTERS, LOREM_IPSUM, JAVASCRIPT, CURLY_BRACE, POLICY = range(1, 9)
 BADWORD, BLANK = 9, 10
@@ -42,7 +42,6 @@ REASONS = (
 )
 """Reason of each code. A page reason takes the whole page."""
 
-Mask = npt.NDArray[np.bool_]
 
 _SPACE_CODES = [int.from_bytes(chr(c).encode(), "big") for c in range(128, 0x3001) if chr(c).isspace()]
 _WHITE_SPACE = "[" + "".join(f"\\x{{{c:x}}}" for c in range(0x3001) if chr(c).isspace()) + "]+"
@@ -78,7 +77,7 @@ class Judged(NamedTuple):
 
 
 def judge_lines(
-    text: pa.StringArray, rules: Rules, has_badword: Callable[[pa.StringArray], Mask] | None = None
+    text: pa.StringArray, rules: Rules, has_badword: Callable[[pa.StringArray], Bools] | None = None
 ) -> Judged:
     """Judge every line of every document. ``has_badword``: asked about the lines that would stay."""
     spans = line_spans(text)
@@ -188,7 +187,7 @@ def _count_words(lines: Lines, numbers: I64, enough: int) -> I64:
     return np.asarray(count)
 
 
-def _with_wide_space(data: U8, heads: U8, starts: I64) -> Mask:
+def _with_wide_space(data: U8, heads: U8, starts: I64) -> Bools:
     """Whether white space beyond ASCII stands in the heads of lines; ``heads``: shape ``[lines, _HEAD]``."""
     line, column = np.nonzero((heads == 0xC2) | ((heads - 0xE1) <= 2))
     at = starts[line] + column

@@ -13,12 +13,12 @@ import unicodedata
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from corpusforge.arrays import I64, U8, U64, Bools
 from corpusforge.clean.composed import composed
-from corpusforge.seeds import U64, mix
-from corpusforge.text import I64, U8, text_bytes
+from corpusforge.seeds import mix
+from corpusforge.text import text_bytes
 
 ALONE = (range(0x3005, 0x3008), range(0x3041, 0xA000), range(0xF900, 0xFB00))
 """Ideographs and kana: words of one character."""
@@ -150,7 +150,7 @@ def _split_wide(normal: U8) -> I64:
 
 
 @functools.cache
-def _tables() -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+def _tables() -> tuple[I64, Bools]:
     """Of code points up to U+FFFF: the normal form (0: separates), and whether it is a word alone.
 
     Letters, marks and numbers by Unicode's categories, in lower case where that takes as many bytes.

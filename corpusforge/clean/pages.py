@@ -13,13 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from corpusforge.arrays import I64, Bools
 from corpusforge.clean import lines as line_rules
-from corpusforge.clean.lines import Judged, Mask
+from corpusforge.clean.lines import Judged
 from corpusforge.clean.phrases import Phrases
 from corpusforge.clean.rules import Rules
 from corpusforge.clean.sentences import SentenceCounter
 from corpusforge.clean.step import KEPT, Codes
-from corpusforge.text import I64, byte_slices, text_bytes
+from corpusforge.text import byte_slices, text_bytes
 
 TOO_LONG, FEW_PARAGRAPHS, LOREM_IPSUM, CURLY_BRACE, BADWORD, NO_LINES, FEW_SENTENCES = range(1, 8)
 
@@ -67,7 +68,7 @@ def judge_whole(text: pa.StringArray, rules: Rules) -> Codes:
     return codes
 
 
-def too_long(text: pa.StringArray, limit: int) -> Mask:
+def too_long(text: pa.StringArray, limit: int) -> Bools:
     """Which pages have more than ``limit`` characters (0: none)."""
     if not limit:
         return np.zeros(len(text), bool)
@@ -122,7 +123,7 @@ def _take_pages(judged: Judged, codes: Codes) -> I64:
     return deciding
 
 
-def _lines_of(pages: I64, offsets: I64, kept_lines: Mask) -> I64:
+def _lines_of(pages: I64, offsets: I64, kept_lines: Bools) -> I64:
     """Numbers of the kept lines of some pages, in order."""
     chosen = np.zeros(len(offsets) - 1, bool)
     chosen[pages] = True

@@ -11,7 +11,8 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 
-from corpusforge.text import I64, text_bytes
+from corpusforge.arrays import I64
+from corpusforge.text import text_bytes
 
 _INTO_ASCII = ("\u0130", "\u212a")
 """The letters beyond ASCII that `str.lower` turns into ASCII ones: dotted capital I and the Kelvin sign (Unicode 15,

@@ -13,10 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from corpusforge.arrays import I64, U8, Bools
 from corpusforge.clean.words import Words
-from corpusforge.text import I64, U8, byte_slices, text_bytes
-
-Bools = npt.NDArray[np.bool_]
+from corpusforge.text import byte_slices, text_bytes
 
 
 class Pieces(NamedTuple):

@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpusforge import errors
+from corpusforge.arrays import I64
 from corpusforge.clean.pii_finds import Finds, find
 from corpusforge.clean.step import Codes, Edits, Verdict
-from corpusforge.text import I64, slices, text_bytes, union
+from corpusforge.text import slices, text_bytes, union
 
 KINDS = ("email", "ip", "phone")
 MASKS = ("email@example.com", "192.0.2.1", "2001:db8::1", "555-0100")

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from corpusforge.clean.pii_reader import ALNUM, ALPHA, Mask, Reader
+from corpusforge.arrays import I64, Bools
+from corpusforge.clean.pii_reader import ALNUM, ALPHA, Reader
 from corpusforge.sentence_words import bytes_in
-from corpusforge.text import I64
 
 LOCAL_BYTES = 64  # of an address before the "@": RFC 5321, section 4.5.3.1.1
 DOMAIN_BYTES = 128  # looked at behind it; RFC 5321 allows 255, but real ones are shorter
@@ -49,7 +49,7 @@ def emails(reader: Reader, at: I64) -> tuple[I64, I64]:
     return (at - local)[local > 0], (at + 1 + length)[local > 0]
 
 
-def _is_file(reader: Reader, stop: I64, low: I64, high: I64) -> Mask:
+def _is_file(reader: Reader, stop: I64, low: I64, high: I64) -> Bools:
     """Whether what ends at each place has the ending of a file."""
     tail = reader.window(stop - 1, -1, 7, low, high).astype(np.uint64)
     tail |= np.where((tail >= 0x41) & (tail <= 0x5A), 0x20, 0).astype(np.uint64)
@@ -61,7 +61,7 @@ def _is_file(reader: Reader, stop: I64, low: I64, high: I64) -> Mask:
     return found
 
 
-def _domain(reader: Reader, first: I64, width: int, low: I64, high: I64) -> tuple[I64, Mask]:
+def _domain(reader: Reader, first: I64, width: int, low: I64, high: I64) -> tuple[I64, Bools]:
     """How many bytes from each place on could be a domain, ``width`` at most, and whether they are."""
     after = reader.window(first, 1, width + 1, low, high)
     after, following = after[:, :-1], after[:, 1:]

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corpusforge.arrays import I64, U8, Bools
 from corpusforge.clean.pii_emails import emails
-from corpusforge.clean.pii_reader import ALNUM, DIGIT, Mask, Reader
+from corpusforge.clean.pii_reader import ALNUM, DIGIT, Reader
 from corpusforge.sentence_words import bytes_in
-from corpusforge.text import I64, U8
 
 EMAIL, IPV4, IPV6, PHONE = range(4)
 
@@ -234,5 +234,5 @@ def _north_american(reader: Reader, runs: _Runs) -> tuple[I64, I64]:
     return start[good], stop[good]
 
 
-def _is_one_of(values: U8, members: bytes) -> Mask:
+def _is_one_of(values: U8, members: bytes) -> Bools:
     return np.asarray(bytes_in(members)[values])

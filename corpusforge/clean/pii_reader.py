@@ -9,12 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from corpusforge.arrays import I64, U8
 from corpusforge.sentence_words import bytes_in
-from corpusforge.text import I64, U8
-
-Mask = npt.NDArray[np.bool_]
 
 DIGIT = bytes_in(range(0x30, 0x3A))
 ALPHA = bytes_in(range(0x41, 0x5B), range(0x61, 0x7B))

@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from corpusforge.arrays import I64
 from corpusforge.clean.step import Codes, DroppedLines, Edits
 from corpusforge.schemas import REJECTS
-from corpusforge.text import I64
 
 Tallies = dict[str, dict[str, int]]
 """As in `shards`: ``{reason: {"rows": n, "bytes": n}}``."""

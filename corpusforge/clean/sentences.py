@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from corpusforge import errors
-from corpusforge.text import I64, sentence_spans
+from corpusforge.arrays import I64, Bools
+from corpusforge.text import sentence_spans
 
 
 class SentenceCounter:
@@ -50,7 +50,7 @@ class SentenceCounter:
         digest = hashlib.sha256(repr([sorted(part) for part in parts]).encode()).hexdigest()
         return f"punkt {digest[:16]} nltk {version('nltk')}"
 
-    def enough(self, lines: pa.StringArray, offsets: I64, needed: int) -> npt.NDArray[np.bool_]:
+    def enough(self, lines: pa.StringArray, offsets: I64, needed: int) -> Bools:
         """Whether each page has ``needed`` sentences; page i owns ``lines[offsets[i]:offsets[i + 1]]``."""
         if self.method == "builtin":
             counted = sentence_spans(lines).offsets[offsets]

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from corpusforge.text import I64, U8, byte_slices, text_bytes
+from corpusforge.arrays import I64, U8, Bools
+from corpusforge.text import byte_slices, text_bytes
 
 KEPT = 0
 """The code of what stays, of pages and of lines."""
@@ -45,7 +46,7 @@ class DroppedLines:
         """The lines as a column."""
         return byte_slices(self.data, self.starts, self.stops)
 
-    def choose(self, mask: npt.NDArray[np.bool_]) -> DroppedLines:
+    def choose(self, mask: Bools) -> DroppedLines:
         """Some of them."""
         if mask.all():
             return self
@@ -131,7 +132,7 @@ class Step(Protocol):
 
 
 def page_verdict(
-    documents: pa.RecordBatch, reason: str, dropped: npt.NDArray[np.bool_], details: dict[int, str] | None = None
+    documents: pa.RecordBatch, reason: str, dropped: Bools, details: dict[int, str] | None = None
 ) -> Verdict:
     """The verdict of a step that drops whole pages for one reason and changes no text."""
     return Verdict(("kept", reason), dropped.astype(np.int8), documents["text"], details or {})

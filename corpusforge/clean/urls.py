@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corpusforge.seeds import U64
+from corpusforge.arrays import U64
 
 _SCHEME = r"https?://(www\.)?"
 """Deleted wherever it stands, also inside an archive's path; ``www.`` alone is kept (tensorflow-datasets 4.9.10,

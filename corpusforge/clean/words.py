@@ -10,13 +10,11 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corpusforge.text import I64, U8, byte_slices, text_bytes
-
-Bools = npt.NDArray[np.bool_]
+from corpusforge.arrays import I64, U8, Bools
+from corpusforge.text import byte_slices, text_bytes
 
 _SPACE = np.array([byte < 0x80 and chr(byte).isspace() for byte in range(256)])
 _WIDE = np.array(sorted(int.from_bytes(chr(c).encode(), "big") for c in range(0x80, 0x3001) if chr(c).isspace()))

@@ -10,17 +10,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from corpusforge.arrays import F32, I64, U64
 from corpusforge.dedupe.jaccard import jaccard
 from corpusforge.dedupe.lsh import Bands, band_hashes
 from corpusforge.dedupe.minhash import Sets, Signer
 from corpusforge.dedupe.spans import column_spans
 from corpusforge.dedupe.survivors import survivor_order
 from corpusforge.dedupe.words import whole_documents
-from corpusforge.seeds import U64, document_keys
-from corpusforge.text import I64
+from corpusforge.seeds import document_keys
 
 CARDS = pa.schema(
     [
@@ -58,7 +57,7 @@ def sign_cards(documents: pa.RecordBatch, signer: Signer, bands: Bands, survivor
     return Signed(cards, sets.fingerprints(), band_hashes(signatures, bands))
 
 
-def similarities(left: pa.RecordBatch, rows: I64, right: pa.RecordBatch, other_rows: I64) -> npt.NDArray[np.float32]:
+def similarities(left: pa.RecordBatch, rows: I64, right: pa.RecordBatch, other_rows: I64) -> F32:
     """The Jaccard similarity of these rows of two CARDS batches, pair by pair; all have words."""
     sides = []
     for cards, chosen in ((left, rows), (right, other_rows)):

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from corpusforge.text import I64
+from corpusforge.arrays import I64
 
 
 def components(pairs: I64, count: int) -> I64:

@@ -19,16 +19,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corpusforge.dedupe.normalise import Bools
+from corpusforge.arrays import F32, I64, U8, U64, Bools
 from corpusforge.dedupe.pieces import PIECES, after_cut, original, original_stops
 from corpusforge.dedupe.spans import column_spans
 from corpusforge.schemas import REPEATS
-from corpusforge.seeds import U64
-from corpusforge.text import I64, byte_slices, text_bytes
+from corpusforge.text import byte_slices, text_bytes
 
 REASONS = ("span:repeated", "page:few-sentences", "page:few-words")
 SPAN_REASONS = {"near-spans": "span:near-repeated"}
@@ -43,7 +41,7 @@ class Cuts(NamedTuple):
     places: U64  # place (dedupe.spans.place) of the sentence that is kept
     documents: pa.StringArray  # DOCUMENTS.id of that one
     starts: I64  # byte offset of that one in its document
-    similarities: npt.NDArray[np.float32] | None = None  # of the spans they are of; None: the spans are equal
+    similarities: F32 | None = None  # of the spans they are of; None: the spans are equal
 
 
 class Cut(NamedTuple):
@@ -121,7 +119,7 @@ def _sentences(spans: pa.RecordBatch, ends: I64) -> _Sentences:
     return _Sentences(starts + inside, stops + inside, offsets, owners)
 
 
-def without(data: npt.NDArray[np.uint8], offsets: I64, starts: I64, stops: I64) -> pa.StringArray:
+def without(data: U8, offsets: I64, starts: I64, stops: I64) -> pa.StringArray:
     """The texts ``data[offsets[i]:offsets[i + 1]]`` without the regions ``starts[j]:stops[j]``."""
     outside = byte_slices(data, np.concatenate([offsets[:1], stops]), np.concatenate([starts, offsets[-1:]]))
     removed = np.concatenate([[0], np.cumsum(stops - starts)])
@@ -129,7 +127,7 @@ def without(data: npt.NDArray[np.uint8], offsets: I64, starts: I64, stops: I64) 
     return pa.StringArray.from_buffers(len(left) - 1, pa.py_buffer(left), outside.buffers()[2])
 
 
-def _regions(sentences: _Sentences, is_cut: Bools, data: npt.NDArray[np.uint8]) -> tuple[I64, I64]:
+def _regions(sentences: _Sentences, is_cut: Bools, data: U8) -> tuple[I64, I64]:
     """Byte regions to leave out, two for each run of cut sentences (before and behind the white space that stays)."""
     starts, stops, offsets, owners = sentences
     rows = np.flatnonzero(is_cut)
@@ -148,7 +146,7 @@ def _regions(sentences: _Sentences, is_cut: Bools, data: npt.NDArray[np.uint8]) 
     return np.column_stack([begin, gap_stop]).ravel(), np.column_stack([gap_start, end]).ravel()
 
 
-def _next_line_break(sentences: _Sentences, data: npt.NDArray[np.uint8]) -> I64:
+def _next_line_break(sentences: _Sentences, data: U8) -> I64:
     """For each sentence row the first row from it on that has a line break in the white space before it."""
     starts, stops = sentences.starts, sentences.stops
     lines = np.flatnonzero(data[starts[0] : stops[-1]] == ord("\n")) + starts[0]

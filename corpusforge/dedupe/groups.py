@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corpusforge.arrays import I64, U64
 from corpusforge.dedupe.clusters import components
-from corpusforge.seeds import U64
-from corpusforge.text import I64
 
 
 class Grouped(NamedTuple):

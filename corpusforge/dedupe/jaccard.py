@@ -12,18 +12,15 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import numpy.typing as npt
 
+from corpusforge.arrays import F32, F64, I64, U64, Bools
 from corpusforge.dedupe.minhash import Sets
-from corpusforge.dedupe.normalise import Bools
-from corpusforge.seeds import U64
-from corpusforge.text import I64
 
 _CELLS = 1 << 16
 """Shingles of both sides sorted at once (own measurement: the fastest of 2^14 to 2^20); one pair may have more."""
 
 
-def jaccard(left: Sets, right: Sets) -> npt.NDArray[np.float32]:
+def jaccard(left: Sets, right: Sets) -> F32:
     """The similarity of set i of the left and of the right; no set is empty.
 
     >>> hashes = np.array([5, 7, 7, 9, 5, 1], np.uint32)
@@ -54,7 +51,7 @@ def _words(sets: Sets, side: int) -> U64:
     return named
 
 
-def _shares(words: U64, ends: I64) -> npt.NDArray[np.float64]:
+def _shares(words: U64, ends: I64) -> F64:
     """Shared by all of sorted words. ``ends``: behind the last word of each pair.
 
     A step from a word to the next of 0 is the same shingle of the same side, of 1 the same of the other side.

@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from corpusforge.dedupe.normalise import Bools
+from corpusforge.arrays import F32, I64, Bools
 from corpusforge.dedupe.pieces import original_stops
 from corpusforge.schemas import CLUSTERS, REPEATS
-from corpusforge.text import I64, text_bytes
+from corpusforge.text import text_bytes
 
 METHOD = "documents"
 REASONS = ("page:near-duplicate", "page:in-index")
@@ -29,7 +28,7 @@ class Members(NamedTuple):
     stays: Bools  # whether that is the row itself
     in_index: Bools  # whether that is a document of an index
     sizes: I64  # documents of the group
-    similarities: npt.NDArray[np.float32]  # to the one that stays
+    similarities: F32  # to the one that stays
 
 
 class Kept(NamedTuple):

@@ -22,13 +22,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
+from corpusforge.arrays import I64, U8, U64, Bools
 from corpusforge.dedupe.cut import Cut, Cuts, with_pieces, without
-from corpusforge.dedupe.normalise import Bools
 from corpusforge.dedupe.pieces import after_cut, original, original_stops
 from corpusforge.dedupe.spans import SPANS, column_spans, span_rows
 from corpusforge.schemas import REPEATS
-from corpusforge.seeds import U64
-from corpusforge.text import I64, U8, byte_slices, text_bytes
+from corpusforge.text import byte_slices, text_bytes
 
 METHOD = "lines"
 REASONS = ("line:repeated", "page:no-lines", "page:few-sentences", "page:few-words")

@@ -21,9 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from corpusforge import seeds
-from corpusforge.dedupe.minima import U32
-from corpusforge.seeds import U64
-from corpusforge.text import I64
+from corpusforge.arrays import F32, F64, I64, U32, U64
 
 NEIGHBOURS = 4
 """Rows before it, and first rows of its bucket, that a row is compared with: buckets of up to nine rows are complete.
@@ -45,7 +43,7 @@ class Bands(NamedTuple):
     bands: int
     rows: int
 
-    def recall(self, similarity: float | npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def recall(self, similarity: float | F64) -> F64:
         """The probability that two sets of this similarity meet in a band.
 
         >>> Bands(9, 7).recall(np.array([0.5, 0.8])).round(2).tolist()
@@ -91,7 +89,7 @@ def band_hashes(signatures: U32, bands: Bands) -> U64:
     return seeds.mix(found)
 
 
-def similarity(left: U32, right: U32) -> npt.NDArray[np.float32]:
+def similarity(left: U32, right: U32) -> F32:
     """The share of equal positions of two signatures, row by row.
 
     >>> similarity(np.array([[1, 2, 3, 4]], np.uint32), np.array([[1, 2, 3, 5]], np.uint32)).tolist()

@@ -24,11 +24,10 @@ from typing import NamedTuple
 import numpy as np
 
 from corpusforge import seeds
-from corpusforge.dedupe.minima import U32, range_minima
-from corpusforge.dedupe.normalise import Bools
+from corpusforge.arrays import I64, U32, U64, Bools
+from corpusforge.dedupe.minima import range_minima
 from corpusforge.dedupe.words import Words, hash_words
-from corpusforge.seeds import U64
-from corpusforge.text import I64, Spans
+from corpusforge.text import Spans
 
 _BASE = np.uint64(0xD6E8FEB86659FD93)  # odd: no bits are lost (any odd number with mixed bits would do)
 

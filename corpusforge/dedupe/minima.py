@@ -16,11 +16,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from corpusforge.text import I64
-
-U32 = npt.NDArray[np.uint32]
+from corpusforge.arrays import I64, U32
 
 LEVELS = 5
 """Doublings: windows of up to 32 hashes, pieces of up to 64 (own measurement: the fastest for spans of 70 words)."""

@@ -22,16 +22,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import xxhash
 
+from corpusforge.arrays import F32, I64, U32, U64, Bools
 from corpusforge.dedupe.lsh import bucket_pairs, count_pairs
 from corpusforge.dedupe.minhash import Sets
-from corpusforge.dedupe.minima import U32
-from corpusforge.dedupe.normalise import Bools
 from corpusforge.dedupe.packed import by_unit, unpack
 from corpusforge.dedupe.spans import UNIT_SHIFT, column_spans
-from corpusforge.seeds import U64
-from corpusforge.text import I64
-
-F32 = npt.NDArray[np.float32]
 
 SIGNED = pa.schema(
     [

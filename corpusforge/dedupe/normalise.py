@@ -24,15 +24,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import xxhash
 
-from corpusforge.seeds import U64
-from corpusforge.text import I64, Spans, byte_slices, text_bytes
+from corpusforge.arrays import I64, U8, U32, U64, Bools
+from corpusforge.text import Spans, byte_slices, text_bytes
 
 _SPACE = 0x20
 _AT_ONCE = 8 << 20
 """Bytes of text normalised at once, of one large document too: takes about fifteen times as much memory."""
 _SEPARATING = frozenset(["Zs", "Zl", "Zp", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Cc", "Cf"])
 
-Bools = npt.NDArray[np.bool_]
 Codes = npt.NDArray[Any]
 """Characters as numbers: uint8 (ASCII) or uint32 (code points)."""
 
@@ -98,11 +97,11 @@ def _normal_forms(spans: Spans, fold_numbers: bool) -> list[tuple[Bools, Forms]]
     return groups
 
 
-def _ascii_forms(data: npt.NDArray[np.uint8], offsets: I64, fold_numbers: bool) -> Forms:
+def _ascii_forms(data: U8, offsets: I64, fold_numbers: bool) -> Forms:
     return _collapse(ascii_table(fold_numbers)[data], offsets)
 
 
-def _wide_forms(data: npt.NDArray[np.uint8], offsets: I64, fold_numbers: bool) -> Forms:
+def _wide_forms(data: U8, offsets: I64, fold_numbers: bool) -> Forms:
     leads = np.cumsum((data & 0xC0) != 0x80)
     characters = np.concatenate([[0], leads])[offsets]
     codes = np.frombuffer(data.tobytes().decode().encode("utf-32-le"), "<u4")
@@ -140,13 +139,13 @@ def _hash_each(forms: Forms) -> U64:
 
 
 @functools.cache
-def ascii_table(fold_numbers: bool) -> npt.NDArray[np.uint8]:
+def ascii_table(fold_numbers: bool) -> U8:
     """The normal form of every ASCII byte, a space for separators (and for the other bytes)."""
     return np.concatenate([_mapped(np.arange(128), fold_numbers), np.full(128, _SPACE)]).astype(np.uint8)
 
 
 @functools.cache
-def code_table(fold_numbers: bool) -> npt.NDArray[np.uint32]:
+def code_table(fold_numbers: bool) -> U32:
     """The normal form of every code point, a space for separators."""
     # Planes 3 to 13 and 15 up hold ideographs and private characters, which are their own lower case; of plane 14 only
     # the tags are invisible.
@@ -156,7 +155,7 @@ def code_table(fold_numbers: bool) -> npt.NDArray[np.uint32]:
     return table
 
 
-def _mapped(codes: I64, fold_numbers: bool) -> npt.NDArray[np.uint32]:
+def _mapped(codes: I64, fold_numbers: bool) -> U32:
     """The normal form of code points: their lower case, a space, or a zero. A tenth of what a loop of Python takes."""
     text = codes.astype("<u4").tobytes().decode("utf-32-le").replace("\u0130", "I")  # of two characters in lower case
     # Each on its own, between spaces: the lower case of a sigma depends on what is beside it.

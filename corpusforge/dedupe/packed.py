@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from corpusforge.seeds import U64
+from corpusforge.arrays import U64
 
 
 def pack(*columns: U64) -> bytes:

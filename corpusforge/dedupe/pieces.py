@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from corpusforge.text import I64, text_bytes
+from corpusforge.arrays import I64
+from corpusforge.text import text_bytes
 
 PIECES = pa.field("pieces", pa.list_(pa.int64()))
 """Pairs (offset in this text, offset in the text that came to the stage), one for each piece that follows a cut,

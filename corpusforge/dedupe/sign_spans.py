@@ -13,11 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corpusforge.arrays import I64, U32, U64
 from corpusforge.dedupe.lsh import Bands, band_hashes
 from corpusforge.dedupe.minhash import Sets, Signer
-from corpusforge.dedupe.minima import U32
-from corpusforge.seeds import U64
-from corpusforge.text import I64, Spans
+from corpusforge.text import Spans
 
 SENTENCES = 1 << 16
 """Sentences at once: 16 MiB of signatures at 64 permutations, and twice as much while they are made."""

@@ -20,9 +20,8 @@ import pyarrow as pa
 import xxhash
 
 from corpusforge import errors
+from corpusforge.arrays import U32, Bools
 from corpusforge.dedupe.minhash import Signer
-from corpusforge.dedupe.minima import U32
-from corpusforge.dedupe.normalise import Bools
 
 if TYPE_CHECKING:
     from datasketch import LeanMinHash

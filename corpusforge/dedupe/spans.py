@@ -19,12 +19,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from corpusforge import seeds
-from corpusforge.dedupe.normalise import Bools, sentence_hashes
+from corpusforge.arrays import I64, U64, Bools
+from corpusforge.dedupe.normalise import sentence_hashes
 from corpusforge.dedupe.packed import by_unit, pack, unpack
 from corpusforge.dedupe.pieces import PIECES, original
 from corpusforge.dedupe.survivors import survivor_order
-from corpusforge.seeds import U64
-from corpusforge.text import I64, sentence_spans
+from corpusforge.text import sentence_spans
 
 SPANS = pa.schema(
     [

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corpusforge.text import I64, text_bytes
+from corpusforge.arrays import I64
+from corpusforge.text import text_bytes
 
 
 def survivor_order(documents: pa.RecordBatch, survivor: str) -> I64:

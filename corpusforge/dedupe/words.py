@@ -18,13 +18,12 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import xxhash
 
+from corpusforge.arrays import I64, U8, U32, U64, Bools
 from corpusforge.dedupe.normalise import ascii_table, code_table
-from corpusforge.seeds import U64
-from corpusforge.text import I64, U8, Spans, text_bytes
+from corpusforge.text import Spans, text_bytes
 
 LONG_WORD = 64
 """Words of more bytes than this are hashed one by one with xxh3-64: sixteen-byte words fill a page of English, longer
@@ -59,7 +58,7 @@ class _Bytes(NamedTuple):
     """Text in its normal form, byte by byte: separators are 0, and ``cuts`` tells where a word must end."""
 
     data: U8
-    cuts: npt.NDArray[np.bool_]
+    cuts: Bools
     odd: I64  # where characters stand whose lower case has another length
 
 
@@ -136,11 +135,11 @@ def _characters(text: U8, leads: I64) -> tuple[I64, I64]:
     return codes, widths
 
 
-def _utf8_width(codes: npt.NDArray[np.uint32]) -> I64:
+def _utf8_width(codes: U32) -> I64:
     return 1 + (codes >= 0x80).astype(np.int64) + (codes >= 0x800) + (codes >= 0x10000)
 
 
-def _write(data: U8, leads: I64, codes: npt.NDArray[np.uint32], widths: I64) -> None:
+def _write(data: U8, leads: I64, codes: U32, widths: I64) -> None:
     """Write characters of two bytes or more over the ones of equal width at ``leads``."""
     for width, mark in ((2, 0xC0), (3, 0xE0), (4, 0xF0)):
         chosen = widths == width
@@ -150,7 +149,7 @@ def _write(data: U8, leads: I64, codes: npt.NDArray[np.uint32], widths: I64) -> 
             data[at + k] = bits | mark if k == 0 else bits & 0x3F | 0x80
 
 
-def _is_unspaced(codes: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
+def _is_unspaced(codes: U32) -> Bools:
     bounds = np.array([bound for low, high in _UNSPACED for bound in (low, high + 1)])
     return np.asarray(np.searchsorted(bounds, codes, "right") % 2 == 1)
 

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpusforge import errors
+from corpusforge.arrays import I64
 from corpusforge.documents.files import Damaged, blocks
 from corpusforge.documents.records import (
     RECORDS,
@@ -30,8 +30,6 @@ from corpusforge.documents.records import (
     sound_column,
     timestamp_column,
 )
-
-I64 = npt.NDArray[np.int64]
 
 _BLOCK = 2 << 20
 """Bytes of whole lines that are parsed at once: they and their columns stay in the processor's cache."""

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from corpusforge import errors
+from corpusforge.arrays import F64
 from corpusforge.evaluate.likelihood import pseudo_log_likelihoods, tokenize
 from corpusforge.progress import Progress
 from corpusforge.trainer.model import Encoder
@@ -104,7 +104,7 @@ def blimp(
     return {"pairs": len(pairs), **forms["original"], "word_l2r": forms["word_l2r"]}
 
 
-def _accuracies(pairs: Sequence[Pair], differences: npt.NDArray[np.float64]) -> dict[str, Any]:
+def _accuracies(pairs: Sequence[Pair], differences: F64) -> dict[str, Any]:
     """Of one form. ``differences``: of the score of the good sentence and that of the bad one, ``[pairs]``."""
     right = np.where(differences == 0, 0.5, differences > 0)
     names, of_pair = np.unique([pair.paradigm for pair in pairs], return_inverse=True)

@@ -16,31 +16,29 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from corpusforge.instances.ragged import offsets_of, ranges
+from corpusforge.arrays import I32, I64, offsets_of, ranges
 from corpusforge.loader.layout import padded_length
 from corpusforge.trainer.model import Architecture
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Encoded:
     """Examples as ids, flat: example i owns ``ids[offsets[i]:offsets[i + 1]]``. ``truncated``: how many were cut."""
 
-    ids: npt.NDArray[np.int32]
+    ids: I32
     segments: npt.NDArray[np.int8]
-    offsets: Ints
+    offsets: I64
     truncated: int = 0
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
     @property
-    def lengths(self) -> Ints:
+    def lengths(self) -> I64:
         """Tokens of each example."""
         return np.diff(self.offsets)
 
-    def padded(self, rows: Ints, shape: Architecture, device: torch.device) -> tuple[Tensor, Tensor, Tensor | None]:
+    def padded(self, rows: I64, shape: Architecture, device: torch.device) -> tuple[Tensor, Tensor, Tensor | None]:
         """``input_ids``, ``segment_ids``, ``is_real`` of some examples, as `model.Encoder.encode` takes them."""
         lengths = self.lengths[rows]
         width = min(padded_length(int(lengths.max())), shape.longest)
@@ -53,7 +51,7 @@ class Encoded:
         real = None if is_real.all() else torch.from_numpy(is_real).to(device)
         return torch.from_numpy(ids).to(device), torch.from_numpy(segments).to(device), real
 
-    def by_length(self, batch_tokens: int) -> Iterator[Ints]:
+    def by_length(self, batch_tokens: int) -> Iterator[I64]:
         """Rows in groups of about equal length, at most ``batch_tokens`` with padding; each row once."""
         order = np.argsort(-self.lengths, kind="stable")
         begin = 0

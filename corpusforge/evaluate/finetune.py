@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from corpusforge import errors, seeds
-from corpusforge.evaluate.encoded import Encoded, Ints
+from corpusforge.arrays import I64
+from corpusforge.evaluate.encoded import Encoded
 from corpusforge.evaluate.heads import Tuned
 from corpusforge.progress import Progress, Silent
 from corpusforge.trainer.schedule import learning_rate
@@ -75,7 +76,7 @@ class Wanted:
         """The seeds of the runs."""
         return list(range(self.first_seed, self.first_seed + self.seeds))
 
-    def sample(self, count: int, task: str) -> Ints:
+    def sample(self, count: int, task: str) -> I64:
         """Which of ``count`` training examples are used: all, or a sample that is the same for all seeds."""
         if not self.examples or self.examples >= count:
             return np.arange(count)
@@ -143,7 +144,7 @@ def _set_rate(optimizer: torch.optim.Optimizer, how: Tuning, step: int, steps: i
 
 
 def _gradient(
-    model: Tuned, inputs: Encoded, targets: Tensor, batch: Ints, micro_tokens: int, seed: int, step: int,
+    model: Tuned, inputs: Encoded, targets: Tensor, batch: I64, micro_tokens: int, seed: int, step: int,
     dtype: torch.dtype | None,
 ) -> None:  # fmt: skip
     """Add the gradient of the mean loss of a batch, in pieces that fit."""
@@ -161,7 +162,7 @@ def _gradient(
 @torch.no_grad()
 def scores(
     model: Tuned, inputs: Encoded, batch_tokens: int, dtype: torch.dtype | None = None
-) -> list[tuple[Ints, Tensor]]:
+) -> list[tuple[I64, Tensor]]:
     """What the module says of all examples: rows and their scores on the CPU, a batch at a time."""
     device = next(model.parameters()).device
     model.eval()

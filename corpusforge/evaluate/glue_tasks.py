@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
 from corpusforge import errors
+from corpusforge.arrays import F64, I64
 
 TEXTS = (
     *(("sentence1", "sentence2"), ("question1", "question2"), ("premise", "hypothesis"), ("question", "sentence")),
@@ -65,13 +65,13 @@ class Part:
     """Examples of one file. ``labels``: class numbers, or numbers to predict; ``left_out``: lines of another shape."""
 
     texts: tuple[list[str], ...]
-    labels: npt.NDArray[np.int64] | npt.NDArray[np.float64]
+    labels: I64 | F64
     left_out: int
 
     def __len__(self) -> int:
         return len(self.labels)
 
-    def pick(self, rows: npt.NDArray[np.int64]) -> Part:
+    def pick(self, rows: I64) -> Part:
         """Some of the examples."""
         texts = tuple([column[row] for row in rows.tolist()] for column in self.texts)
         return Part(texts, self.labels[rows], self.left_out)

@@ -20,20 +20,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from corpusforge import errors
+from corpusforge.arrays import F64, I32, I64, offsets_of, ranges
 from corpusforge.evaluate.one_position import OnePosition
-from corpusforge.instances.ragged import offsets_of, ranges
 from corpusforge.progress import Progress, Silent
 from corpusforge.trainer.model import Encoder
 
 FORMS = ("original", "word_l2r")
 
-Ints = npt.NDArray[np.int64]
-Ids = npt.NDArray[np.int32]
-Scores = dict[str, npt.NDArray[np.float64]]
+Scores = dict[str, F64]
 
 
 @dataclass(frozen=True)
@@ -43,12 +40,12 @@ class Sentences:
     ``words``: the number of each token's word in its sentence, -1 for special tokens.
     """
 
-    ids: Ids
-    words: Ids
-    offsets: Ints
+    ids: I32
+    words: I32
+    offsets: I64
 
     @property
-    def lengths(self) -> Ints:
+    def lengths(self) -> I64:
         """Tokens of each sentence."""
         return np.diff(self.offsets)
 
@@ -89,12 +86,12 @@ class Questions:
     the token ``label[q]``; its answer counts for sentence ``sentence[q]`` under form ``form[q]``. Sorted by row.
     """
 
-    rows: Ids
-    at: Ints
-    row: Ints
-    label: Ints
-    sentence: Ints
-    form: Ints
+    rows: I32
+    at: I64
+    row: I64
+    label: I64
+    sentence: I64
+    form: I64
 
 
 def questions(sentences: Sentences, mask_id: int) -> Iterator[Questions]:
@@ -108,7 +105,7 @@ def questions(sentences: Sentences, mask_id: int) -> Iterator[Questions]:
             yield _of_one_length(chosen, ids, words, mask_id)
 
 
-def _of_one_length(chosen: Ints, ids: Ids, words: Ids, mask_id: int) -> Questions:
+def _of_one_length(chosen: I64, ids: I32, words: I32, mask_id: int) -> Questions:
     S, T = ids.shape
     sentence, at = np.divmod(np.arange(S * (T - 2)), T - 2)
     at = at + 1

@@ -9,18 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from corpusforge.arrays import F64, I64
 
 
-def confusion(predicted: Ints, labels: Ints, classes: int) -> Ints:
+def confusion(predicted: I64, labels: I64, classes: int) -> I64:
     """How often each label (row) was taken for each (column): ``[classes, classes]``."""
     return np.bincount(labels * classes + predicted, minlength=classes * classes).reshape(classes, classes)
 
 
-def classification(predicted: Ints, labels: Ints, classes: int) -> dict[str, float]:
+def classification(predicted: I64, labels: I64, classes: int) -> dict[str, float]:
     """``accuracy``, ``f1`` (of class 1 where there are two, else the mean over classes) and ``matthews``.
 
     >>> classification(np.array([1, 1, 0, 0]), np.array([1, 0, 0, 0]), 2)
@@ -36,14 +34,14 @@ def classification(predicted: Ints, labels: Ints, classes: int) -> dict[str, flo
     }
 
 
-def _matthews(hits: float, asked: Floats, said: Floats) -> float:
+def _matthews(hits: float, asked: F64, said: F64) -> float:
     """Matthews' correlation for any number of classes (Gorodkin 2004, equation 8)."""
     n = asked.sum()
     spread = np.sqrt((n * n - (asked * asked).sum()) * (n * n - (said * said).sum()))
     return float((hits * n - (asked * said).sum()) / spread) if spread else 0.0
 
 
-def regression(predicted: Floats, labels: Floats) -> dict[str, float]:
+def regression(predicted: F64, labels: F64) -> dict[str, float]:
     """``pearson`` and ``spearman``: the correlation of the values, and that of their ranks.
 
     >>> regression(np.array([1.0, 2.0, 9.0]), np.array([1.0, 2.0, 3.0]))["spearman"]
@@ -52,7 +50,7 @@ def regression(predicted: Floats, labels: Floats) -> dict[str, float]:
     return {"pearson": pearson(predicted, labels), "spearman": pearson(ranks(predicted), ranks(labels))}
 
 
-def pearson(one: Floats, other: Floats) -> float:
+def pearson(one: F64, other: F64) -> float:
     """Pearson's correlation; 0 where one of both is constant."""
     if len(one) == 0 or np.ptp(one) == 0 or np.ptp(other) == 0:
         return 0.0
@@ -61,7 +59,7 @@ def pearson(one: Floats, other: Floats) -> float:
     return float(np.clip((one * other).sum() / spread, -1, 1)) if spread else 0.0
 
 
-def ranks(values: Floats) -> Floats:
+def ranks(values: F64) -> F64:
     """Ranks from 1; equal values share the mean of theirs.
 
     >>> ranks(np.array([30.0, 10.0, 30.0, 20.0])).tolist()

@@ -11,19 +11,17 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from corpusforge import errors
+from corpusforge.arrays import F64, I64
 from corpusforge.instances.masking import Masker, MaskSettings, Specials
-from corpusforge.loader.corpus import Corpus, Ints
+from corpusforge.loader.corpus import Corpus
 from corpusforge.loader.unigram import token_counts, unigram_loss
 from corpusforge.progress import Progress, Silent
 from corpusforge.trainer.batches import Batch
 from corpusforge.trainer.heldout import frozen_batches
 from corpusforge.trainer.model import Encoder
-
-Floats = npt.NDArray[np.float64]
 
 EDGES = 2 ** np.arange(4, 17)
 """Most tokens of an instance of each group: 16, 32, ... 65,536."""
@@ -92,7 +90,7 @@ class Sums:
             losses, hits = (part.cpu().numpy() for part in _losses(said.pairs, batch.pair_labels))
             self.pairs += [losses.sum(), hits.sum(), len(losses)]
 
-    def figures(self, counts: Ints | None, specials: Specials) -> dict[str, Any]:
+    def figures(self, counts: I64 | None, specials: Specials) -> dict[str, Any]:
         """All together, and by length. ``counts``: of training tokens, for the unigram line."""
         pair_loss, pair_hits, pairs = self.pairs.tolist()
         whole = _means(self.tokens.sum(0), self.labels.sum(0), counts, specials)
@@ -110,7 +108,7 @@ def _losses(logits: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, t
     return losses.double(), (logits.argmax(-1) == labels).double()
 
 
-def _means(sums: Floats, labels: Ints, counts: Ints | None, specials: Specials) -> dict[str, Any]:
+def _means(sums: F64, labels: I64, counts: I64 | None, specials: Specials) -> dict[str, Any]:
     instances, masked, loss, hits = sums.tolist()
     found: dict[str, Any] = {"loss": loss / masked}
     if counts is not None:

@@ -15,13 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from corpusforge.evaluate.squad_data import Ints, Questions, Windows
-
-Floats = npt.NDArray[np.float64]
+from corpusforge.arrays import F64, I64, Bools
+from corpusforge.evaluate.squad_data import Questions, Windows
 
 LONGEST = 30
 """Tokens of an answer at most (google-research/bert, `run_squad.py`, max_answer_length)."""
@@ -32,10 +30,10 @@ class Answers:
     """One entry a question. ``null``: score of having no answer minus that of the text."""
 
     texts: list[str]
-    null: Floats
+    null: F64
 
 
-def best_spans(scores: Tensor, front: Ints, count: Ints) -> tuple[Ints, Ints, Floats]:
+def best_spans(scores: Tensor, front: I64, count: I64) -> tuple[I64, I64, F64]:
     """First token, last token (places in the input) and score of the best span of each window.
 
     ``scores`` [B, T, 2]; only tokens ``front`` to ``front + count`` are of the passage.
@@ -55,7 +53,7 @@ def best_spans(scores: Tensor, front: Ints, count: Ints) -> tuple[Ints, Ints, Fl
     return chosen[:, 0].numpy(), chosen[:, 1].numpy(), best.numpy()
 
 
-def answers(questions: Questions, windows: Windows, scored: Sequence[tuple[Ints, Tensor]]) -> Answers:
+def answers(questions: Questions, windows: Windows, scored: Sequence[tuple[I64, Tensor]]) -> Answers:
     """The best answer of each question over its windows; ``scored``: rows of windows and their scores."""
     W = len(windows)
     first, last = np.zeros(W, np.int64), np.zeros(W, np.int64)
@@ -129,7 +127,7 @@ def figures(questions: Questions, said: Answers, threshold: float) -> dict[str, 
     return found
 
 
-def best_threshold(raw: Floats, null: Floats, has_answer: npt.NDArray[np.bool_]) -> tuple[float, float]:
+def best_threshold(raw: F64, null: F64, has_answer: Bools) -> tuple[float, float]:
     """The highest mean any threshold gives, and that threshold: questions up to it in ``null`` are answered."""
     order = np.argsort(null, kind="stable")
     gain = np.where(has_answer, raw, raw - 1)[order]

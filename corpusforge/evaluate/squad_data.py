@@ -13,13 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from corpusforge import errors
+from corpusforge.arrays import I32, I64, Bools, offsets_of
 from corpusforge.evaluate.encoded import Encoded
-from corpusforge.instances.ragged import offsets_of
-
-Ints = npt.NDArray[np.int64]
 
 STRIDE, QUESTION_TOKENS = 128, 64
 """Tokens between the beginnings of windows, and the most of a question: google-research/bert, `run_squad.py`."""
@@ -31,15 +28,15 @@ class Questions:
     where there is no answer; ``begin``: where the first stands in the passage, -1 where there is none."""
 
     passages: list[str]
-    passage: Ints
+    passage: I64
     texts: list[str]
     answers: list[list[str]]
-    begin: Ints
+    begin: I64
 
     def __len__(self) -> int:
         return len(self.texts)
 
-    def pick(self, rows: Ints) -> Questions:
+    def pick(self, rows: I64) -> Questions:
         """Some of the questions."""
         chosen = rows.tolist()
         texts, answers = [self.texts[r] for r in chosen], [self.answers[r] for r in chosen]
@@ -104,13 +101,13 @@ class Windows:
     """
 
     inputs: Encoded
-    question: Ints
-    front: Ints
-    count: Ints
-    begins: Ints
-    ends: Ints
-    offsets: Ints
-    targets: Ints
+    question: I64
+    front: I64
+    count: I64
+    begins: I64
+    ends: I64
+    offsets: I64
+    targets: I64
 
     def __len__(self) -> int:
         return len(self.question)
@@ -155,7 +152,7 @@ def _window_begins(tokens: int, room: int) -> range:
     return range(0, max(tokens - room + step - 1, 0) // step * step + 1, step)
 
 
-def _answer_tokens(questions: Questions, number: int, place: Ints) -> tuple[int, int]:
+def _answer_tokens(questions: Questions, number: int, place: I64) -> tuple[int, int]:
     """First and last token of the first answer; (-1, -1) without one, or where it does not stand where it should."""
     begin = int(questions.begin[number])
     if begin < 0 or not len(place):
@@ -167,7 +164,7 @@ def _answer_tokens(questions: Questions, number: int, place: Ints) -> tuple[int,
     return max(int(first), 0), max(int(last), 0)
 
 
-def is_misplaced(questions: Questions) -> npt.NDArray[np.bool_]:
+def is_misplaced(questions: Questions) -> Bools:
     """Which questions have an answer that does not stand where it should: nothing to learn from. ``[questions]``."""
     found = [
         bool(answers) and questions.passages[passage][begin : begin + len(answers[0])] != answers[0]
@@ -178,7 +175,7 @@ def is_misplaced(questions: Questions) -> npt.NDArray[np.bool_]:
     return np.array(found, bool)
 
 
-def _inputs(rows: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]], sep: int) -> Encoded:
+def _inputs(rows: list[tuple[I32, I32]], sep: int) -> Encoded:
     ids, segments = [], []
     for front, part in rows:
         ids.append(np.concatenate([front, part, np.array([sep], np.int32)]))

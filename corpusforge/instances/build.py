@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from corpusforge import schemas, seeds
+from corpusforge.arrays import I64, U64, Bools
 from corpusforge.instances.check import (
     MaskSum,
     check_copies,
@@ -28,16 +29,13 @@ from corpusforge.instances.check import (
 from corpusforge.instances.doc_sentences import plan_doc_sentences
 from corpusforge.instances.donors import Donors, no_donors
 from corpusforge.instances.full_sentences import join_documents, plan_full_sentences
-from corpusforge.instances.mask_units import Bools
 from corpusforge.instances.masking import Ids, Masked, Masker, MaskSettings, Specials
 from corpusforge.instances.measure import documents_lost, measure_documents, measure_instances, measure_text
 from corpusforge.instances.plan import Plan, assemble, assemble_word_starts
-from corpusforge.instances.ragged import I64
 from corpusforge.instances.segment_pair import PairSettings, plan_segment_pair
 from corpusforge.instances.sentence_pair import plan_sentence_pair
 from corpusforge.instances.sop import plan_sop
 from corpusforge.instances.source import Source, read_source
-from corpusforge.seeds import U64
 
 PAIR_FORMATS = ("segment-pair", "sentence-pair", "sop")
 """Formats of two segments and a label."""
@@ -78,7 +76,7 @@ class Built(NamedTuple):
     statistics: dict[str, Any]
 
 
-def is_heldout(documents: U64, seed: int, share: float) -> npt.NDArray[np.bool_]:
+def is_heldout(documents: U64, seed: int, share: float) -> Bools:
     """Which documents are set aside for evaluation, by their keys."""
     return np.asarray(seeds.uniforms(seed, "heldout", documents) < share)
 

@@ -7,14 +7,13 @@ Nothing here trusts the code that built the batch: masks are undone from what is
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from corpusforge import errors
+from corpusforge.arrays import I64, Bools
 from corpusforge.instances.donors import Donors
 from corpusforge.instances.masking import Ids, MaskSettings, Specials, mask_counts
 from corpusforge.instances.plan import Plan
-from corpusforge.instances.ragged import I64
 from corpusforge.instances.source import Source, list_column
 
 _MEND = "this is a fault of CorpusForge, please report it; the stage keeps nothing of this batch"
@@ -191,15 +190,15 @@ def check_copies(copies: list[MaskSum]) -> None:
         raise errors.InvariantBroken(f"{len(copies)} copies", "two of them have the same masks", _MEND)
 
 
-def _shortened(plan: Plan, longest: int) -> npt.NDArray[np.bool_]:
+def _shortened(plan: Plan, longest: int) -> Bools:
     return np.asarray(plan.a_length + plan.b_length == longest)
 
 
-def _inside(source: Source, document: I64, starts: I64, stops: I64) -> npt.NDArray[np.bool_]:
+def _inside(source: Source, document: I64, starts: I64, stops: I64) -> Bools:
     bounds = source.token_offsets
     return np.asarray((starts >= bounds[document]) & (stops <= bounds[document + 1]))
 
 
-def _demand(good: npt.NDArray[np.bool_], where: str, what: str) -> None:
+def _demand(good: Bools, where: str, what: str) -> None:
     if not np.all(good):
         raise errors.InvariantBroken(f"{where}, row {int(np.argmin(good))}", what, _MEND)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from corpusforge.arrays import I64, offsets_of
 from corpusforge.instances.plan import Plan, single
-from corpusforge.instances.ragged import I64, offsets_of
 from corpusforge.instances.source import Source
 
 

@@ -17,11 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from corpusforge import schemas, seeds
-from corpusforge.instances.mask_units import Bools
+from corpusforge.arrays import I64, U64, Bools, move, offsets_of, ranges
 from corpusforge.instances.masking import Ids
-from corpusforge.instances.ragged import I64, move, offsets_of, ranges
 from corpusforge.instances.source import Source, list_column
-from corpusforge.seeds import U64
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)

@@ -15,10 +15,10 @@ from typing import cast
 
 import numpy as np
 
+from corpusforge.arrays import I64
 from corpusforge.instances.doc_sentences import fill, pieces_of
 from corpusforge.instances.masking import Ids
 from corpusforge.instances.plan import Plan, single
-from corpusforge.instances.ragged import I64
 from corpusforge.instances.source import Source
 
 

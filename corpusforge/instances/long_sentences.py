@@ -14,7 +14,7 @@ import dataclasses
 import numpy as np
 import pyarrow as pa
 
-from corpusforge.instances.ragged import I64, offsets_of, ranges
+from corpusforge.arrays import I64, offsets_of, ranges
 from corpusforge.instances.source import list_column
 
 POLICIES = ("keep", "truncate", "drop")

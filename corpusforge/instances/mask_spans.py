@@ -17,9 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from corpusforge import seeds
-from corpusforge.instances.mask_units import Bools, Units
-from corpusforge.instances.ragged import I64, offsets_of
-from corpusforge.seeds import U64
+from corpusforge.arrays import I64, U64, Bools, offsets_of
+from corpusforge.instances.mask_units import Units
 
 NGRAM_SHARES = (6 / 11, 3 / 11, 2 / 11)
 """1, 2 and 3 words: p(n) is proportional to 1/n (ALBERT, section 3.1, equation 1)."""

@@ -15,13 +15,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from corpusforge import seeds
-from corpusforge.instances.ragged import I64, offsets_of, ranges
-from corpusforge.seeds import U64
-
-Bools = npt.NDArray[np.bool_]
+from corpusforge.arrays import I64, U64, Bools, offsets_of, ranges
 
 _HASH_BITS = 31
 """Bits of a hash that order units; units with the same follow each other as in the text. With 17 bits of the row of a

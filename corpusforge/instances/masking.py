@@ -25,12 +25,11 @@ import numpy as np
 import numpy.typing as npt
 
 from corpusforge import seeds
+from corpusforge.arrays import I64, U32, U64, Bools, offsets_of, ranges, slices
 from corpusforge.instances.mask_spans import NGRAM_SHARES, Runs, choose_runs, span_shares
-from corpusforge.instances.mask_units import Bools, Units, choose_words, positions_of, units_of
-from corpusforge.instances.ragged import I64, offsets_of, ranges, slices
-from corpusforge.seeds import U64
+from corpusforge.instances.mask_units import Units, choose_words, positions_of, units_of
 
-Ids = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
+Ids = npt.NDArray[np.uint16] | U32
 
 UNITS = ("token", "whole-word", "ngram", "span")
 """What is masked together."""
@@ -62,14 +61,14 @@ class Specials:
     mask: int
     unused: tuple[int, ...] = ()
 
-    def is_special(self) -> npt.NDArray[np.bool_]:
+    def is_special(self) -> Bools:
         """For each id whether it is one of the five special tokens, ``[size]``. [UNK] is one."""
         table = np.zeros(self.size, bool)
         table[[self.pad, self.unk, self.cls, self.sep, self.mask]] = True
         return table
 
     @functools.cached_property
-    def is_word(self) -> npt.NDArray[np.bool_]:
+    def is_word(self) -> Bools:
         """For each id whether it is neither special nor unused, ``[size]``; kept, as unused slots may be many."""
         allowed = ~self.is_special()
         allowed[np.array(self.unused, np.int64)] = False
@@ -267,9 +266,7 @@ def _enough_draws(counts: I64, available: I64) -> I64:
     return np.asarray(np.ceil(mean + 3 * np.sqrt(np.maximum(mean - counts, 0)) + 1), np.int64)
 
 
-def _draw(
-    keys: U64, low: I64, high: I64, counts: I64, draws: I64, chosen: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.bool_]:
+def _draw(keys: U64, low: I64, high: I64, counts: I64, draws: I64, chosen: Bools) -> Bools:
     """Set ``chosen`` for rows whose ``draws`` hold enough different values; return which rows those are."""
     total = int(draws.sum())
     counters = ranges(np.zeros_like(draws), draws)

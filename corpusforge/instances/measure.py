@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from corpusforge import errors
+from corpusforge.arrays import I64
 from corpusforge.instances.masking import MaskSettings, Specials, mask_counts
 from corpusforge.instances.plan import Plan
-from corpusforge.instances.ragged import I64
 from corpusforge.instances.source import Source, list_column
 
 LENGTH_BINS = 64

@@ -13,9 +13,8 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from corpusforge.instances.mask_units import Bools
+from corpusforge.arrays import I64, Bools, offsets_of, ranges, slices
 from corpusforge.instances.masking import Ids, Specials
-from corpusforge.instances.ragged import I64, offsets_of, ranges, slices
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,9 +33,9 @@ class Plan:
     a_length: I64
     b_start: I64
     b_length: I64
-    b_foreign: npt.NDArray[np.bool_]
+    b_foreign: Bools
     label: npt.NDArray[np.int8]
-    forced: npt.NDArray[np.bool_]
+    forced: Bools
     last_document: I64
     separators: I64
 
@@ -65,9 +64,9 @@ def single(document: I64, start: I64, length: I64) -> Plan:
 def paired(
     document: I64,
     ranges_: tuple[I64, I64, I64, I64],
-    foreign: npt.NDArray[np.bool_],
+    foreign: Bools,
     label: npt.NDArray[np.int8],
-    forced: npt.NDArray[np.bool_],
+    forced: Bools,
 ) -> Plan:
     """A plan of pairs; ``ranges_``: start and length of A, then of B."""
     none = np.zeros(len(document), np.int64)

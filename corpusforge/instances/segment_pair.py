@@ -18,15 +18,13 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-import numpy.typing as npt
 
 from corpusforge import seeds
+from corpusforge.arrays import I64, U64, Bools, offsets_of
 from corpusforge.instances.doc_sentences import follow
 from corpusforge.instances.donors import Donors
 from corpusforge.instances.plan import Plan, paired
-from corpusforge.instances.ragged import I64, offsets_of
 from corpusforge.instances.source import Source
-from corpusforge.seeds import U64
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
@@ -69,8 +67,8 @@ class Chunks:
     keys: U64
     a_stop: I64  # position in ids behind A
     b_stop: I64  # the same for B, where B continues A
-    random: npt.NDArray[np.bool_]
-    forced: npt.NDArray[np.bool_]
+    random: Bools
+    forced: Bools
     behind: I64  # the sentence the chunk after it begins at
 
 

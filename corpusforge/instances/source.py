@@ -13,10 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from corpusforge import seeds
-from corpusforge.instances.mask_units import Bools
+from corpusforge.arrays import I64, U64, Bools
 from corpusforge.instances.masking import Ids
-from corpusforge.instances.ragged import I64
-from corpusforge.seeds import U64
 
 
 class Source(NamedTuple):

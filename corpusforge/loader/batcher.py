@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from corpusforge import errors, shards
+from corpusforge.arrays import offsets_of
 from corpusforge.instances.masking import Masker, MaskSettings, Specials
-from corpusforge.instances.ragged import offsets_of
 from corpusforge.loader.corpus import open_table
 from corpusforge.loader.epochs import BatchSettings, Epochs, Extent
 from corpusforge.loader.feed import Feed

@@ -18,12 +18,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from corpusforge import errors, seeds, shards
-from corpusforge.instances.ragged import offsets_of, ranges
+from corpusforge import arrays, errors, seeds, shards
+from corpusforge.arrays import I32, I64, Bools, offsets_of, ranges
 from corpusforge.shards import Manifest
 
-Ints = npt.NDArray[np.int64]
-Small = npt.NDArray[np.int32]
 """Numbers that are held for every instance: signed, so that differences of them need no thought."""
 
 BYTES_AN_INSTANCE = 35
@@ -39,20 +37,20 @@ class Ragged:
     """A list column over many files: row ``i`` is ``files[file[i]][start[i]:start[i] + count[i]]``."""
 
     files: list[npt.NDArray[Any]]
-    file: Small
-    start: Ints
-    count: Small
+    file: I32
+    start: I64
+    count: I32
 
-    def take(self, rows: Ints | Small, within: Ints, owner: Ints) -> npt.NDArray[Any]:
+    def take(self, rows: I64 | I32, within: I64, owner: I64) -> npt.NDArray[Any]:
         """Values at positions ``within`` of the rows ``rows[owner]``; ``within`` and ``owner`` are equally long."""
         return self.read(self.file[rows], self.start[rows][owner] + within, np.bincount(owner, minlength=len(rows)))
 
-    def whole(self, rows: Ints | Small) -> npt.NDArray[Any]:
+    def whole(self, rows: I64 | I32) -> npt.NDArray[Any]:
         """All values of some rows, one row behind the other."""
         counts = self.count[rows].astype(np.int64)
         return self.read(self.file[rows], ranges(self.start[rows], counts), counts)
 
-    def read(self, source: Small, at: Ints, counts: Ints) -> npt.NDArray[Any]:
+    def read(self, source: I32, at: I64, counts: I64) -> npt.NDArray[Any]:
         """What stands at the places ``at``: the first ``counts[0]`` in the file ``source[0]``, and so on."""
         if len(source) == 0 or (source[0] == source).all():
             return np.take(self.files[source[0] if len(source) else 0], at)
@@ -72,13 +70,13 @@ class Bits:
 
     packed: Ragged
 
-    def take(self, rows: Ints | Small, within: Ints, owner: Ints) -> npt.NDArray[np.bool_]:
+    def take(self, rows: I64 | I32, within: I64, owner: I64) -> Bools:
         """As `Ragged.take`."""
         bits = self.packed.start[rows][owner] + within
         found = self.packed.read(self.packed.file[rows], bits >> 3, np.bincount(owner, minlength=len(rows)))
         return (found >> (bits & 7).astype(np.uint8) & 1).astype(bool)
 
-    def whole(self, rows: Ints | Small) -> npt.NDArray[np.bool_]:
+    def whole(self, rows: I64 | I32) -> Bools:
         """As `Ragged.whole`."""
         start, counts = self.packed.start[rows], self.packed.count[rows].astype(np.int64)
         first = start >> 3
@@ -95,9 +93,9 @@ class Corpus:
     ids: Ragged
     masked_positions: Ragged | None  # None: masks are drawn by the loader
     masked_labels: Ragged | None
-    keys: seeds.U64  # seeds.instance_keys
-    lengths: Small
-    first_lengths: Small  # tokens of segment A with [CLS] and [SEP]
+    keys: arrays.U64  # seeds.instance_keys
+    lengths: I32
+    first_lengths: I32  # tokens of segment A with [CLS] and [SEP]
     pair_labels: npt.NDArray[np.int8] | None  # None: not a pair format
     copies: npt.NDArray[np.uint16]
     word_starts: Bits | None = None  # None: the mask unit is the token
@@ -116,7 +114,7 @@ class Corpus:
         return int(self.copies.max()) + 1 if len(self) else 1
 
 
-def flat_positions(counts: Ints | Small) -> tuple[Ints, Ints]:
+def flat_positions(counts: I64 | I32) -> tuple[I64, I64]:
     """For rows of ``counts`` tokens laid end to end: position within the row, and number of the row, of each token.
 
     >>> [a.tolist() for a in flat_positions(np.array([2, 3]))]
@@ -214,7 +212,7 @@ def _add_batch(
         raise errors.ManifestInvalid(path, what, "name a folder that build-instances wrote") from None
 
 
-def _locate(column: pa.Array, whole: pa.Buffer, path: str) -> tuple[Ints, Small]:
+def _locate(column: pa.Array, whole: pa.Buffer, path: str) -> tuple[I64, I32]:
     """First element, counted from the beginning of the file, and number of elements of each row of a list column."""
     offsets = column.offsets.to_numpy().astype(np.int64)
     values = column.values

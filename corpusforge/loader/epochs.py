@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from corpusforge import errors, seeds
-from corpusforge.instances.ragged import I64, offsets_of
-from corpusforge.loader.corpus import Corpus, Small
+from corpusforge.arrays import I32, I64, offsets_of
+from corpusforge.loader.corpus import Corpus
 from corpusforge.loader.order import order_of
 from corpusforge.loader.packing import BYTES_OF_PACKS, pack
 
@@ -70,7 +70,7 @@ class BatchSettings:
             raise errors.RecipeInvalid("BatchSettings.tokens", what, f"set it to {row} or more")
         return dataclasses.replace(self, row_length=row)
 
-    def widths(self, lengths: npt.NDArray[np.integer]) -> Small:
+    def widths(self, lengths: npt.NDArray[np.integer]) -> I32:
         """What instances of these lengths are padded to."""
         if self.bins:
             return np.array(self.bins, np.int32)[np.searchsorted(self.bins, lengths)]
@@ -81,7 +81,7 @@ class Chosen(NamedTuple):
     """What one batch holds: instances row by row, how many of them each row holds, and the length of a row."""
 
     epoch: int
-    instances: Small
+    instances: I32
     members: I64
     width: int
 
@@ -104,17 +104,17 @@ class Extent(NamedTuple):
 class _Copy:
     """The batches of one copy of the corpus. ``instances``: of the copy, the longest first; ranks are places in it."""
 
-    instances: Small
-    ranks: Small | None  # unit by unit; None: they are 0, 1, 2, ...
+    instances: I32
+    ranks: I32 | None  # unit by unit; None: they are 0, 1, 2, ...
     ends: I64  # unit k, a batch or a packed row, has ``ranks[ends[k]:ends[k + 1]]``
-    widths: Small  # of each unit
+    widths: I32  # of each unit
     units_a_batch: int
 
     @property
     def batches(self) -> int:
         return -(-len(self.widths) // self.units_a_batch)
 
-    def ranks_of(self, units: Small) -> Small:
+    def ranks_of(self, units: I32) -> I32:
         parts = [np.arange(a, b, dtype=np.int32) for a, b in zip(self.ends[units], self.ends[units + 1], strict=True)]
         places = np.concatenate(parts)  # one unit, or the packed rows of a batch
         return places if self.ranks is None else self.ranks[places]
@@ -128,7 +128,7 @@ class Epochs:
         self._corpus = corpus
         self._copies = [self._plan(copy) for copy in range(corpus.copy_count)]
         self._before = offsets_of(np.array([copy.batches for copy in self._copies]))
-        self._orders: dict[int, tuple[Small, Small]] = {}
+        self._orders: dict[int, tuple[I32, I32]] = {}
         self._lock = threading.Lock()
 
     def locate(self, position: int) -> tuple[int, int]:
@@ -175,11 +175,11 @@ class Epochs:
         ends = cut_bins(widths, self.settings.tokens)
         return _Copy(instances, None, ends, widths[ends[:-1]], 1)
 
-    def _classes(self, lengths: Small) -> Small:
+    def _classes(self, lengths: I32) -> I32:
         """Instances of the same class take each other's places."""
         return lengths if self.settings.packing else self.settings.widths(lengths)
 
-    def _order(self, epoch: int) -> tuple[Small, Small]:
+    def _order(self, epoch: int) -> tuple[I32, I32]:
         """Who has which rank in an epoch, and the order of its units."""
         with self._lock:  # threads that need the same epoch wait for one of them
             if epoch not in self._orders:
@@ -188,7 +188,7 @@ class Epochs:
                 self._orders[epoch] = self._shuffled(epoch)
             return self._orders[epoch]
 
-    def _shuffled(self, epoch: int) -> tuple[Small, Small]:
+    def _shuffled(self, epoch: int) -> tuple[I32, I32]:
         copy = self._copies[epoch % len(self._copies)]
         classes = self._classes(self._corpus.lengths[copy.instances])
         number = np.cumsum(np.diff(classes, prepend=classes[:1]) != 0).astype(np.uint64)
@@ -202,7 +202,7 @@ class Epochs:
         return order, order_of(units).astype(np.int32)
 
 
-def cut_bins(widths: Small, budget: int) -> I64:
+def cut_bins(widths: I32, budget: int) -> I64:
     """Where batches end in rows of these widths, descending: as many rows as the budget holds of the widest one.
 
     >>> cut_bins(np.array([16, 16, 16, 8, 8, 8, 8]), 32).tolist()

@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from corpusforge.instances.ragged import offsets_of
-from corpusforge.loader.corpus import Ints
+from corpusforge.arrays import I32, I64, U64, Bools, offsets_of
 from corpusforge.loader.rows import Rows
-from corpusforge.seeds import U64
 
 ROUND_TO = 8
 """Rows are padded to a multiple of this, which tensor cores want (NVIDIA, mixed precision training guide)."""
@@ -39,16 +37,16 @@ class Batch:
     """
 
     input_ids: npt.NDArray[Any]  # [B, T], as the model sees them
-    begins: Ints  # [N] place of each instance's first token, ascending
-    lengths: Ints  # [N] tokens of each instance
-    first_lengths: Ints  # [N] of these, of segment A with [CLS] and its [SEP]
-    masked: Ints  # [M] places whose token is to be predicted, ascending
+    begins: I64  # [N] place of each instance's first token, ascending
+    lengths: I64  # [N] tokens of each instance
+    first_lengths: I64  # [N] of these, of segment A with [CLS] and its [SEP]
+    masked: I64  # [M] places whose token is to be predicted, ascending
     labels: npt.NDArray[Any]  # [M] the tokens that stood there
     pair_labels: npt.NDArray[np.int8] | None  # [N]; None: not a pair format
     keys: U64  # [N] which instance each is: `seeds.instance_keys` of its document and index
     position: int = 0  # of the batch in the endless sequence of a `Batcher`
     epoch: int = 0
-    span_sides: Ints | None = None  # [M, 2] places in front of a position's span and behind it; None: no spans
+    span_sides: I64 | None = None  # [M, 2] places in front of a position's span and behind it; None: no spans
 
     @property
     def tokens(self) -> int:
@@ -65,28 +63,28 @@ class Batch:
         """Tokens of the longest instance."""
         return int(self.lengths.max())
 
-    def is_real(self) -> npt.NDArray[np.bool_]:
+    def is_real(self) -> Bools:
         """False on padding, ``[B, T]``."""
         B, T = self.input_ids.shape
         if len(self.lengths) == B:
             return np.arange(T, dtype=np.int32) < self.lengths.astype(np.int32)[:, None]
         return self._spread([self.lengths], [True], False, np.bool_)
 
-    def segment_ids(self) -> npt.NDArray[np.int64]:
+    def segment_ids(self) -> I64:
         """1 on segment B, else 0, ``[B, T]``."""
         return self._spread([self.first_lengths, self.lengths - self.first_lengths], [0, 1], 0, np.int64)
 
-    def positions(self) -> npt.NDArray[np.int64]:
+    def positions(self) -> I64:
         """Positions that begin with 0 in every instance; 0 on padding, ``[B, T]``."""
         places = np.arange(self.size).reshape(self.input_ids.shape)
         begins = self._spread([self.lengths], [self.begins], -1, np.int64)
         return np.where(begins < 0, 0, places - begins)
 
-    def instance_numbers(self) -> npt.NDArray[np.int32]:
+    def instance_numbers(self) -> I32:
         """Which instance of the batch each position is of, from 1; 0 on padding, ``[B, T]``."""
         return self._spread([self.lengths], [np.arange(1, len(self.lengths) + 1)], 0, np.int32)
 
-    def cu_seqlens(self) -> npt.NDArray[np.int32]:
+    def cu_seqlens(self) -> I32:
         """Boundaries in the flattened batch, as kernels of variable-length attention read them: from 0 to ``size``.
 
         Between two boundaries lies an instance, or what pads a row: attention there disturbs nobody. The padding may be
@@ -96,13 +94,13 @@ class Batch:
         edges = np.concatenate((self.begins, ends, [0, self.size], np.arange(0, self.size, self.input_ids.shape[1])))
         return np.unique(edges).astype(np.int32)
 
-    def dense_labels(self, ignore: int = -100) -> npt.NDArray[np.int64]:
+    def dense_labels(self, ignore: int = -100) -> I64:
         """The label at each masked position and ``ignore`` elsewhere, ``[B, T]``."""
         found = np.full(self.size, ignore, np.int64)
         found[self.masked] = self.labels
         return found.reshape(self.input_ids.shape)
 
-    def _spread(self, sizes: list[Ints], values: list[Any], rest: Any, kind: Any) -> npt.NDArray[Any]:
+    def _spread(self, sizes: list[I64], values: list[Any], rest: Any, kind: Any) -> npt.NDArray[Any]:
         """For each place a value: parts of every instance have ``sizes`` and ``values``, padding has ``rest``."""
         gaps = np.diff(self.begins, append=self.size) - self.lengths
         count = len(self.lengths)
@@ -113,7 +111,7 @@ class Batch:
         return np.repeat(table.ravel(), runs.ravel()).reshape(self.input_ids.shape)
 
 
-def lay_out(rows: Rows, members: Ints | None, width: int, padding_id: int, kind: type[Any] = np.int64) -> Batch:
+def lay_out(rows: Rows, members: I64 | None, width: int, padding_id: int, kind: type[Any] = np.int64) -> Batch:
     """Rows as a batch of ``width`` positions. ``members``: how many of them each row of it holds; None: one."""
     if members is None:
         members = np.ones(len(rows.lengths), np.int64)
@@ -140,7 +138,7 @@ def lay_out(rows: Rows, members: Ints | None, width: int, padding_id: int, kind:
     )
 
 
-def cut_micro_batches(lengths: Ints, budget: int) -> list[Ints]:
+def cut_micro_batches(lengths: I64, budget: int) -> list[I64]:
     """Row numbers of each micro-batch: longest rows first, at most ``budget`` tokens with padding.
 
     A micro-batch also ends where that saves padding worth an eighth of the budget; more, smaller ones cost a GPU more

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from corpusforge import seeds
-from corpusforge.loader.corpus import Corpus, Ints, Small
+from corpusforge import arrays, seeds
+from corpusforge.arrays import I32, I64
+from corpusforge.loader.corpus import Corpus
 
 BYTES_A_PIECE = 32
 """Held for each piece of a part of training: row, length and shift 12, key 8 (both lie in the Corpus already where
@@ -73,11 +74,11 @@ class Pieces:
     ``t + shift`` between.
     """
 
-    rows: Small  # of the Corpus
-    lengths: Small
-    shifts: Small
-    first_lengths: Small  # of segment A, as in Corpus
-    keys: seeds.U64
+    rows: I32  # of the Corpus
+    lengths: I32
+    shifts: I32
+    first_lengths: I32  # of segment A, as in Corpus
+    keys: arrays.U64
 
 
 def cut_pieces(corpus: Corpus, length: int) -> Pieces:
@@ -109,7 +110,7 @@ def _truncated_pairs(corpus: Corpus, length: int) -> Pieces:
     return Pieces(rows, kept_a + kept_b + 3, a - kept_a, kept_a + 2, corpus.keys)
 
 
-def order_of(words: seeds.U64) -> Ints:
+def order_of(words: arrays.U64) -> I64:
     """What sorts random words, equal ones as they stand: the stable order.
 
     The other sort takes a quarter of the time, and its order is the stable one unless two words are equal.
@@ -135,7 +136,7 @@ class Stream:
         # One is enough: a step on the seam asks for the old epoch first, and the next step for the new one only.
         self._order = functools.lru_cache(maxsize=1)(self._sorted)
 
-    def step(self, step: int) -> list[tuple[int, Small]]:
+    def step(self, step: int) -> list[tuple[int, I32]]:
         """What step ``step`` of the run reads: for each epoch it touches, numbers of pieces in order."""
         base = self._base(self.first_epoch)
         begin, end = base + self.part.tokens_before(step), base + self.part.tokens_before(step + 1)
@@ -177,11 +178,11 @@ class Stream:
         rounds, rest = divmod(token, int(self._before[-1]))
         return int(rounds * self._copies + np.searchsorted(self._before, rest, side="right") - 1)
 
-    def _members(self, copy: int) -> Small:
+    def _members(self, copy: int) -> I32:
         """Numbers of the pieces of a copy, ascending."""
         return np.flatnonzero(self._copy_of[self.pieces.rows] == copy).astype(np.int32)
 
-    def _sorted(self, epoch: int) -> tuple[Small, Ints]:
+    def _sorted(self, epoch: int) -> tuple[I32, I64]:
         """The permutation of an epoch, and the token of the epoch at which each of its pieces begins."""
         members = self._members(epoch % self._copies)
         words = seeds.words(self.seed, self._stage, self.pieces.keys[members], epoch)

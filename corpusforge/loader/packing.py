@@ -18,9 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from corpusforge.instances.ragged import I64, offsets_of
-
-Small = npt.NDArray[np.int32]
+from corpusforge.arrays import I32, I64, offsets_of
 
 DEALT_FILLS = (0.999, 0.995, 0.99)
 """Shares of a row that dealing tries to fill, one after the other."""
@@ -35,7 +33,7 @@ BYTES_OF_PACKS = 4
 class Packs(NamedTuple):
     """Row k holds ``ranks[offsets[k]:offsets[k + 1]]``; every rank is in one row."""
 
-    ranks: Small
+    ranks: I32
     offsets: I64
 
     def __len__(self) -> int:

@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from corpusforge.arrays import I32, I64, U64, Bools, offsets_of, ranges
 from corpusforge.instances.masking import Masked, Masker
-from corpusforge.instances.ragged import offsets_of, ranges
-from corpusforge.loader.corpus import Corpus, Ints, Small, flat_positions
+from corpusforge.loader.corpus import Corpus, flat_positions
 from corpusforge.loader.order import Pieces, Stream
-from corpusforge.seeds import U64
 
 
 @dataclass(frozen=True)
@@ -27,21 +26,21 @@ class Rows:
     """Instances or pieces, end to end. Arrays of one entry a row, a token, or a masked position."""
 
     ids: npt.NDArray[Any]  # a token
-    lengths: Ints  # a row
-    first_lengths: Ints  # a row
+    lengths: I64  # a row
+    first_lengths: I64  # a row
     keys: U64  # a row
     pair_labels: npt.NDArray[np.int8] | None  # a row
-    masked: Ints  # a masked position: its token in ``ids``, ascending
+    masked: I64  # a masked position: its token in ``ids``, ascending
     labels: npt.NDArray[Any]  # a masked position
-    word_starts: npt.NDArray[np.bool_] | None = None  # a token; for masks that are not drawn yet
-    span_sides: Ints | None = None  # a masked position: the tokens in front of its span and behind it, [M, 2]
+    word_starts: Bools | None = None  # a token; for masks that are not drawn yet
+    span_sides: I64 | None = None  # a masked position: the tokens in front of its span and behind it, [M, 2]
 
     @property
-    def offsets(self) -> Ints:
+    def offsets(self) -> I64:
         """Where each row begins in ``ids``, and the end of the last."""
         return offsets_of(self.lengths)
 
-    def parts(self, bounds: Ints) -> list[Rows]:
+    def parts(self, bounds: I64) -> list[Rows]:
         """Runs of rows, masked already: part k is of the rows ``[bounds[k], bounds[k + 1])``. Views, no copies."""
         tokens = self.offsets[bounds]
         masks = np.searchsorted(self.masked, tokens)
@@ -54,7 +53,7 @@ class Rows:
             found.append(Rows(ids, lengths, firsts, keys, pairs, masked, labels, span_sides=sides))
         return found
 
-    def pick(self, chosen: Ints) -> Rows:
+    def pick(self, chosen: I64) -> Rows:
         """Some of the rows, masked already, in the order of ``chosen``."""
         offsets, lengths = self.offsets, self.lengths[chosen]
         bounds = np.searchsorted(self.masked, offsets)
@@ -74,7 +73,7 @@ class Rows:
         )
 
 
-def gather_whole(corpus: Corpus, chosen: Ints | Small, *, word_starts: bool) -> Rows:
+def gather_whole(corpus: Corpus, chosen: I64 | I32, *, word_starts: bool) -> Rows:
     """Read whole instances, with the masks stored in the shards where there are any; ``word_starts``: those too."""
     lengths = corpus.lengths[chosen].astype(np.int64)
     masked, labels = np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -97,7 +96,7 @@ def gather_whole(corpus: Corpus, chosen: Ints | Small, *, word_starts: bool) -> 
     )
 
 
-def gather(corpus: Corpus, pieces: Pieces, chosen: Ints | Small) -> Rows:
+def gather(corpus: Corpus, pieces: Pieces, chosen: I64 | I32) -> Rows:
     """Read the pieces numbered ``chosen``, with the masks stored in the shards where there are any."""
     rows, shifts, lengths = pieces.rows[chosen], pieces.shifts[chosen], pieces.lengths[chosen].astype(np.int64)
     within, owner = flat_positions(lengths)
@@ -113,7 +112,7 @@ def gather(corpus: Corpus, pieces: Pieces, chosen: Ints | Small) -> Rows:
     return Rows(ids, lengths, first_lengths, pieces.keys[chosen], pair_labels, masked, labels, starts)
 
 
-def _stored_masks(corpus: Corpus, rows: Small, lengths: Ints, shifts: Small) -> tuple[Ints, Ints]:
+def _stored_masks(corpus: Corpus, rows: I32, lengths: I64, shifts: I32) -> tuple[I64, I64]:
     if corpus.masked_positions is None or corpus.masked_labels is None:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     within, owner = flat_positions(corpus.masked_positions.count[rows])
@@ -146,7 +145,7 @@ def draw_masks(rows: Rows, masker: Masker, epoch: int | U64) -> Rows:
     return dataclasses.replace(rows, **found, word_starts=None)
 
 
-def _sides(drawn: Masked, offsets: Ints) -> Ints | None:
+def _sides(drawn: Masked, offsets: I64) -> I64 | None:
     """The tokens on both sides of the span that each masked position is in; spans are in the order of positions."""
     if drawn.spans is None or drawn.span_offsets is None:
         return None

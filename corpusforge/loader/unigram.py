@@ -10,21 +10,22 @@ from __future__ import annotations
 import numpy as np
 
 from corpusforge import errors, seeds
+from corpusforge.arrays import I64
 from corpusforge.instances.masking import Specials
-from corpusforge.loader.corpus import Corpus, Ints, flat_positions
+from corpusforge.loader.corpus import Corpus, flat_positions
 
 COUNTED_TOKENS = 50_000_000
 """Training tokens counted for the unigram line; of a larger corpus a share of the instances, chosen by hash."""
 
 
-def unigram_entropy(counts: Ints, specials: Specials) -> float:
+def unigram_entropy(counts: I64, specials: Specials) -> float:
     """Entropy, in nats, of the words that were counted (specials left out). ``counts``: ``[size]``."""
     words = counts[specials.words()]
     shares = words[words > 0] / max(int(words.sum()), 1)
     return float(-(shares * np.log(shares)).sum()) if len(shares) else 0.0
 
 
-def unigram_loss(counts: Ints, label_counts: Ints, specials: Specials) -> float:
+def unigram_loss(counts: I64, label_counts: I64, specials: Specials) -> float:
     """Mean loss, in nats, of always predicting word frequencies, add-one smoothed over all ids that are words.
 
     ``counts``, ``label_counts``: how often each id stands in training, and was to be predicted, ``[size]``.
@@ -41,12 +42,12 @@ def unigram_loss(counts: Ints, label_counts: Ints, specials: Specials) -> float:
     return float(np.abs(np.average(np.log(shares[asked]), weights=label_counts[asked])))
 
 
-def token_counts(corpus: Corpus, size: int, limit: int = COUNTED_TOKENS) -> Ints:
+def token_counts(corpus: Corpus, size: int, limit: int = COUNTED_TOKENS) -> I64:
     """How often each id stands in the instances, stored masks undone: ``[size]``. Specials are counted too."""
     return count_ids(corpus, sampled_rows(corpus, limit), size)
 
 
-def sampled_rows(corpus: Corpus, limit: int) -> Ints:
+def sampled_rows(corpus: Corpus, limit: int) -> I64:
     """Instances of about ``limit`` tokens: all, or a share of them chosen by hash."""
     rows = np.flatnonzero(corpus.copies == 0)
     total = int(corpus.lengths[rows].sum(dtype=np.int64))
@@ -55,7 +56,7 @@ def sampled_rows(corpus: Corpus, limit: int) -> Ints:
     return rows[seeds.uniforms(0, "unigram", corpus.keys[rows]) < limit / total]
 
 
-def count_ids(corpus: Corpus, rows: Ints, size: int) -> Ints:
+def count_ids(corpus: Corpus, rows: I64, size: int) -> I64:
     """How often each id stands in some instances, stored masks undone: ``[size]``. Specials are counted too.
 
     Raises `errors.StageMismatch` for ids that the vocabulary does not have.
@@ -67,7 +68,7 @@ def count_ids(corpus: Corpus, rows: Ints, size: int) -> Ints:
     return counts
 
 
-def _counts_of(corpus: Corpus, rows: Ints, size: int) -> Ints:
+def _counts_of(corpus: Corpus, rows: I64, size: int) -> I64:
     lengths = corpus.lengths[rows]
     within, owner = flat_positions(lengths)
     ids = corpus.ids.take(rows, within, owner).astype(np.int64)

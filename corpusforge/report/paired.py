@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import xxhash
 
 from corpusforge import errors, shards
-from corpusforge.seeds import U64
+from corpusforge.arrays import U64, Bools
 from corpusforge.shards import Manifest
 
 KEPT = "kept"
@@ -113,7 +113,7 @@ def _batches(folder: str, manifest: Manifest, table: str) -> Iterator[pa.RecordB
         yield from shards.read_shard(path)
 
 
-def _keys(ids: pa.Array, number: int, rounds: int) -> tuple[U64, npt.NDArray[np.bool_]]:
+def _keys(ids: pa.Array, number: int, rounds: int) -> tuple[U64, Bools]:
     """64 bits of each id of this round, and which rows these are. Ids are 32 hex digits of a hash."""
     digits = "".join(pc.utf8_slice_codeunits(ids, 0, 16).to_pylist())
     keys = np.frombuffer(bytes.fromhex(digits), ">u8").astype(np.uint64)

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from corpusforge.text import I64, text_bytes
+from corpusforge.arrays import I32, I64
+from corpusforge.text import text_bytes
 from corpusforge.tokens.trie import Trie
-from corpusforge.tokens.word_columns import I32, Answers, Letters, all_known, gather, known_characters, letters_of
+from corpusforge.tokens.word_columns import Answers, Letters, all_known, gather, known_characters, letters_of
 
 
 class BestPath:

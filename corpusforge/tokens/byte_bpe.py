@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from corpusforge import errors
+from corpusforge.arrays import Bools
 from corpusforge.tokens.gpt2_split import BYTES, GPT2, LETTERS, Gpt2Cutting
 from corpusforge.tokens.pair_merges import PairMerges
 from corpusforge.tokens.vocab import ROLES, Vocab, with_roles
@@ -99,7 +99,7 @@ class ByteBpe:
             "clean_up_tokenization_spaces": False,
         }
 
-    def starts_word(self, vocab: Vocab) -> npt.NDArray[np.bool_]:
+    def starts_word(self, vocab: Vocab) -> Bools:
         # As fairseq masks whole words (data/encoders/gpt2_bpe.py, is_beginning_of_word): a space begins them, so that
         # punctuation belongs to the word before it. Tabs and line feeds count as spaces here.
         spaces = tuple(LETTERS[byte] for byte in b" \t\n\r")

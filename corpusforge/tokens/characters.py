@@ -9,9 +9,8 @@ from __future__ import annotations
 import abc
 
 import numpy as np
-import numpy.typing as npt
 
-from corpusforge.text import I64, U8
+from corpusforge.arrays import I32, I64, U8
 from corpusforge.tokens.columns import CHARACTER_BYTES, Splitter, Words, code_points, ragged_positions
 
 KEEP, LEAD, TAIL = 0, 1, 2  # classes of a byte: kept or mapped as it is, replaced, behind a lead byte
@@ -51,7 +50,7 @@ class CharacterSplitter(Splitter):
             return self._with_library(data, starts, odd)
         return self._regroup(*self._splice(raw, leads, numbers, starts))
 
-    def _splice(self, raw: bytes, leads: I64, numbers: npt.NDArray[np.int32], starts: I64) -> tuple[bytes, I64]:
+    def _splice(self, raw: bytes, leads: I64, numbers: I32, starts: I64) -> tuple[bytes, I64]:
         """Put replacements where their characters stood; also where each row begins now."""
         lengths = self._lengths[numbers]
         firsts = np.concatenate([[0], np.cumsum(self._lengths)])[numbers]
@@ -65,7 +64,7 @@ class CharacterSplitter(Splitter):
         text[inserted] = self._flat[ragged_positions(firsts, lengths)]
         return text.tobytes(), starts + shift[np.searchsorted(leads, starts)]
 
-    def _numbers(self, points: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+    def _numbers(self, points: I64) -> I32:
         numbers = self._index[points]
         if (numbers == UNSEEN).any():
             # A Python loop with a reason: one library call for each character never met before in this process.

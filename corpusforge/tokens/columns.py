@@ -12,11 +12,10 @@ from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corpusforge.text import I64, U8
+from corpusforge.arrays import I64, U8, Bools
 
 CHUNK_BYTES = 1 << 20
 """Text handled at once: large enough to make NumPy calls cheap, small enough that its arrays stay near the cache."""
@@ -118,7 +117,7 @@ class Splitter(abc.ABC):
         return Words(values, words.offsets + np.cumsum(extra), len(found) + words.by_library)
 
 
-def without_spaces(text: bytes, opens: npt.NDArray[np.bool_], begins: I64) -> Words:
+def without_spaces(text: bytes, opens: Bools, begins: I64) -> Words:
     """Words of normalised text: they begin at ``opens`` and end at a space or the next one; rows at ``begins``."""
     places = np.flatnonzero(opens)
     letters = text.translate(None, b" ")
@@ -143,7 +142,7 @@ CHARACTER_BYTES = np.array([1] * 192 + [2] * 32 + [3] * 16 + [4] * 16, np.int64)
 """Bytes of a UTF-8 character by its first byte."""
 
 
-def code_points(data: U8, leads: I64) -> npt.NDArray[np.int64]:
+def code_points(data: U8, leads: I64) -> I64:
     """Code points of the characters that begin at ``leads``, ``[leads]``."""
     padded = np.append(data, np.zeros(3, np.uint8))
     first = data[leads].astype(np.int64)

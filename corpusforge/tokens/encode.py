@@ -23,8 +23,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from corpusforge import text
+from corpusforge.arrays import I32, I64, Bools
 from corpusforge.schemas import token_type, tokens_schema
-from corpusforge.text import I64
 from corpusforge.tokens.columns import Words
 from corpusforge.tokens.key_table import KnownWords
 from corpusforge.tokens.vocab import Vocab
@@ -49,7 +49,7 @@ class Joins(Protocol):
 
     def __hash__(self) -> int: ...
 
-    def joined(self, words: Words) -> npt.NDArray[np.bool_]:
+    def joined(self, words: Words) -> Bools:
         """For each word whether it belongs to the word before it; never the first of a row."""
 
 
@@ -64,8 +64,8 @@ class _Part(NamedTuple):
     """Some documents: ids and word starts flat, tokens of each sentence, sentences of each row, what was counted."""
 
     ids: npt.NDArray[Any]
-    starts: npt.NDArray[np.bool_]
-    lengths: npt.NDArray[np.int32]
+    starts: Bools
+    lengths: I32
     rows: I64
     statistics: dict[str, int]
 
@@ -166,19 +166,17 @@ class Encoder:
         kept = np.repeat(np.arange(len(lengths)) % 2 == 0, lengths)
         return words._replace(values=words.values.filter(pa.array(kept)), offsets=offsets)
 
-    def _joined(self, words: Words) -> npt.NDArray[np.bool_] | None:
+    def _joined(self, words: Words) -> Bools | None:
         """Which words belong to the one before them; None where nothing joins words or nobody asks."""
         if self._joins is None or self._starts_word is None:
             return None
         return self._joins.joined(words._replace(values=self._splitter.marked(words.values)))
 
-    def _starts(
-        self, ids: npt.NDArray[Any], ends: I64, words: Words, joined: npt.NDArray[np.bool_] | None
-    ) -> npt.NDArray[np.bool_]:
+    def _starts(self, ids: npt.NDArray[Any], ends: I64, words: Words, joined: Bools | None) -> Bools:
         """Which tokens begin a word; word w has the tokens from ``ends[w]`` to ``ends[w + 1]``. Empty: not asked."""
         if self._starts_word is None:
             return np.empty(0, bool)
-        starts: npt.NDArray[np.bool_] = self._starts_word[ids]
+        starts: Bools = self._starts_word[ids]
         if joined is not None:
             starts[ends[:-1][joined & (np.diff(ends) > 0)]] = False
         begins = ends[words.offsets]
@@ -189,8 +187,8 @@ class Encoder:
         self,
         documents: pa.RecordBatch,
         ids: npt.NDArray[Any],
-        starts: npt.NDArray[np.bool_],
-        lengths: npt.NDArray[np.int32],
+        starts: Bools,
+        lengths: I32,
         rows: I64,
     ) -> pa.RecordBatch:
         sentence_offsets = np.concatenate([[0], np.cumsum(rows)])
@@ -210,7 +208,7 @@ class Encoder:
         self._filled = 0
         self._ids, self._ends = np.empty(0, self._dtype), np.zeros(1, np.int64)
 
-    def _lookup(self, words: pa.StringArray) -> npt.NDArray[np.int32]:
+    def _lookup(self, words: pa.StringArray) -> I32:
         """Where the ids of these distinct words stand in the cache; unseen words are encoded first."""
         if self._filled > self._cache_bytes:
             self._forget()
@@ -251,7 +249,7 @@ class Encoder:
         return np.array(encoding.ids, np.int64), lengths
 
 
-def _count_joined(joined: npt.NDArray[np.bool_] | None) -> dict[str, int]:
+def _count_joined(joined: Bools | None) -> dict[str, int]:
     """Units made of several words, and the words in them; nothing where none was asked for.
 
     >>> _count_joined(np.array([False, True, True, False, True]))

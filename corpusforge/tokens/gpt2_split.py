@@ -21,11 +21,10 @@ import functools
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from tokenizers import pre_tokenizers
 
-from corpusforge.text import I64, U8
+from corpusforge.arrays import I64, U8, Bools
 from corpusforge.tokens.columns import CHARACTER_BYTES, Splitter, Words, code_points
 
 _SPACE, _LETTER, _NUMBER, _OTHER, _UNSEEN = 0, 1, 2, 3, 9
@@ -150,7 +149,7 @@ class Gpt2Splitter(Splitter):
             classes[leads[longer] + k] = found[longer]
         return classes
 
-    def _single_spaces(self, data: U8, classes: U8, opens: npt.NDArray[np.bool_], starts: I64) -> None:
+    def _single_spaces(self, data: U8, classes: U8, opens: Bools, starts: I64) -> None:
         """The last character of white space before something else begins a pre-token."""
         space = classes == _SPACE
         last = space[:-1] & ~space[1:]
@@ -173,7 +172,7 @@ class Gpt2Splitter(Splitter):
         return _SPACE
 
 
-def _run_starts(data: U8, classes: U8, starts: I64) -> npt.NDArray[np.bool_]:
+def _run_starts(data: U8, classes: U8, starts: I64) -> Bools:
     """Where a run of one class or a row begins; a 0x20 before a run is counted to it, so that it does not begin."""
     opens = np.empty(len(data), np.bool_)
     opens[:1] = True
@@ -183,7 +182,7 @@ def _run_starts(data: U8, classes: U8, starts: I64) -> npt.NDArray[np.bool_]:
     return opens
 
 
-def _contractions(data: U8, opens: npt.NDArray[np.bool_], starts: I64) -> None:
+def _contractions(data: U8, opens: Bools, starts: I64) -> None:
     """Let an apostrophe that begins a pre-token take its ending with it."""
     marks = np.flatnonzero((data == 0x27) & opens)
     if not len(marks):

@@ -9,13 +9,10 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from corpusforge.text import I64, text_bytes
-
-U64 = npt.NDArray[np.uint64]
-I32 = npt.NDArray[np.int32]
+from corpusforge.arrays import I32, I64, U64, Bools
+from corpusforge.text import text_bytes
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 """Knuth's multiplier in 64 bits (The Art of Computer Programming 3, 6.4)."""
@@ -99,7 +96,7 @@ class KnownWords:
         self._size += len(words)
 
 
-def _packed(words: pa.StringArray) -> tuple[U64, U64, npt.NDArray[np.bool_]]:
+def _packed(words: pa.StringArray) -> tuple[U64, U64, Bools]:
     """Words as keys: their bytes in order, behind them zeros, last their length; and which words are short enough."""
     data, offsets = text_bytes(words)
     starts, lengths = offsets[:-1], np.diff(offsets)

@@ -19,11 +19,11 @@ import json
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpusforge import errors
+from corpusforge.arrays import I64
 from corpusforge.tokens.byte_bpe import arrange
 from corpusforge.tokens.gpt2_split import LETTERS
 from corpusforge.tokens.learn_wordpiece import FED_OCCURRENCES, Learned, repeated, scale_counts
@@ -82,7 +82,7 @@ def _bound(counts: pa.Table, fed: int) -> int:
     return min(fed, max(1, int(occurrences.sum() * min(1.0, 2**30 / bytes_))))
 
 
-def _train(words: list[str], counts: npt.NDArray[np.int64], room: int) -> list[tuple[str, str]]:
+def _train(words: list[str], counts: I64, room: int) -> list[tuple[str, str]]:
     from tokenizers import Tokenizer, models, trainers
 
     tokenizer = Tokenizer(models.BPE())

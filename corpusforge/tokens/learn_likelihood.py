@@ -20,11 +20,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from corpusforge.arrays import I32, I64
 from corpusforge.tokens.learn_wordpiece import Learned, Prepared, characters_of, prepare
-from corpusforge.tokens.pair_scores import I64, PairScores
+from corpusforge.tokens.pair_scores import PairScores
 from corpusforge.tokens.wordpiece import arrange
-
-I32 = npt.NDArray[np.int32]
 
 MIN_PAIR = 0
 """Occurrences below which a pair is not merged; 0: at first those of the most frequent pair, and half of that whenever

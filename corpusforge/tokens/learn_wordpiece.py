@@ -18,11 +18,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpusforge import errors
+from corpusforge.arrays import I64, U32, U64
 from corpusforge.tokens.vocab import Vocab, check_size
 from corpusforge.tokens.wordpiece import MAX_WORD_CHARACTERS, arrange
 from corpusforge.tokens.words import Normalization, splitter_for
@@ -120,7 +120,7 @@ def prepare(counts: pa.Table, size: int, *, unused: int, lowercase: bool, alphab
     return Prepared(kept, characters, inner, room, normalization, statistics)
 
 
-def scale_counts(counts: npt.NDArray[np.uint64], bound: int) -> tuple[npt.NDArray[np.int64], float]:
+def scale_counts(counts: U64, bound: int) -> tuple[I64, float]:
     """Counts scaled down in proportion to a sum of ``bound`` where theirs is larger, and the factor.
 
     Running totals are rounded, not single counts: a word gets its share rounded down or up, and a hundred words that
@@ -164,7 +164,7 @@ def _slices(counts: pa.Table) -> list[pa.Table]:
     return [counts.slice(row, _SLICE_WORDS) for row in range(0, len(counts), _SLICE_WORDS)]
 
 
-def characters_of(counts: pa.Table) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+def characters_of(counts: pa.Table) -> tuple[U32, I64]:
     """Code points of all words, one after another, and the number of the word each belongs to."""
     words = counts["word"]
     points = np.frombuffer("".join(words.to_pylist()).encode("utf-32-le"), np.uint32)
@@ -184,7 +184,7 @@ def _goes_inside(character: str, normalization: Normalization) -> bool:
     return len(splitter_for(normalization).words_of(f"a{character}a")) == 1
 
 
-def _train(prepared: Prepared, counts: npt.NDArray[np.int64]) -> list[str]:
+def _train(prepared: Prepared, counts: I64) -> list[str]:
     from tokenizers import Tokenizer, models, trainers
 
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
@@ -200,7 +200,7 @@ def _train(prepared: Prepared, counts: npt.NDArray[np.int64]) -> list[str]:
     return sorted(ids, key=ids.__getitem__)
 
 
-def repeated(words: list[str], counts: npt.NDArray[np.int64]) -> Iterator[list[str]]:
+def repeated(words: list[str], counts: I64) -> Iterator[list[str]]:
     """Each word as often as it counts, in lists of limited length: the trainer counts what it reads."""
     most = 1 << 16
     for word, count in zip(words, counts.tolist(), strict=True):

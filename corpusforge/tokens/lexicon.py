@@ -14,16 +14,13 @@ import functools
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
 from corpusforge import errors
-from corpusforge.text import I64
+from corpusforge.arrays import I64, Bools
 from corpusforge.tokens.columns import Cutting, Splitter, Words
-
-Bools = npt.NDArray[np.bool_]
 
 CHINESE = ((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2FA1F), (0xF900, 0xFAFF))
 """Code points that BERT sets apart as Chinese (google-research/bert, tokenization.py), its blocks put together."""

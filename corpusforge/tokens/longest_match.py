@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from corpusforge.text import I64, text_bytes
+from corpusforge.arrays import I32, I64, Bools
+from corpusforge.text import text_bytes
 from corpusforge.tokens.trie import Trie
-from corpusforge.tokens.word_columns import I32, Answers, Letters, gather, letters_of
+from corpusforge.tokens.word_columns import Answers, Letters, gather, letters_of
 
 
 class LongestMatch:
@@ -41,7 +41,7 @@ class LongestMatch:
         unknown = np.flatnonzero(~known)
         return gather(len(words), letters, [*kept, (unknown, np.full(len(unknown), self._unknown))])
 
-    def _matches(self, letters: Letters) -> tuple[list[tuple[I64, I32]], npt.NDArray[np.bool_]]:
+    def _matches(self, letters: Letters) -> tuple[list[tuple[I64, I32]], Bools]:
         """Words and the ids that begin in them, place by place; which words have tokens to their end."""
         count = len(letters.order)
         stands = np.zeros((len(letters.rows) + 1, count), bool)  # by place: a token ended here

@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from corpusforge.text import I64, text_bytes
+from corpusforge.arrays import I32, I64, U64
+from corpusforge.text import text_bytes
 from corpusforge.tokens.columns import code_points
-from corpusforge.tokens.key_table import U64, KeyTable
-from corpusforge.tokens.word_columns import I32, Answers, Letters, all_known, gather, letters_of
+from corpusforge.tokens.key_table import KeyTable
+from corpusforge.tokens.word_columns import Answers, Letters, all_known, gather, letters_of
 
 _PLACE_BITS, _PLACES = 6, 63  # a key is rank and place, so that the least is the pair to join
 _NONE = np.int32(2**31 - 1)  # the key of a pair that nothing joins

@@ -16,9 +16,8 @@ from __future__ import annotations
 from array import array
 
 import numpy as np
-import numpy.typing as npt
 
-I64 = npt.NDArray[np.int64]
+from corpusforge.arrays import I32, I64
 
 _BLOCK = 1024
 """Pairs that share a maximum: from 256 to 16,384 learning takes the same time, with 64 a third more (29,544 merges)."""
@@ -40,7 +39,7 @@ class PairScores:
         self._used = 0
         self._touching = [array("q") for _ in range(pieces)]
 
-    def add(self, left: npt.NDArray[np.int32], right: npt.NDArray[np.int32], changes: I64) -> None:
+    def add(self, left: I32, right: I32, changes: I64) -> None:
         """Change the counts of pairs; a pair may stand there often. Scores follow with `rescore`."""
         keys, places = np.unique(left.astype(np.int64) << _SHIFT | right, return_inverse=True)
         sums = np.zeros(len(keys), np.int64)

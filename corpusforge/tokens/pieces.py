@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from tokenizers import normalizers, pre_tokenizers
 
-from corpusforge.text import I64, U8
+from corpusforge.arrays import I64, U8
 from corpusforge.tokens.characters import KEEP, LEAD, TAIL, CharacterSplitter, rows_of
 from corpusforge.tokens.columns import CHUNK_BYTES, Words, without_spaces
 

@@ -10,10 +10,10 @@ import functools
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from corpusforge.arrays import I64
 from corpusforge.text import text_bytes
 from corpusforge.tokens.byte_bpe import text_of
 from corpusforge.tokens.encode import Encoder
@@ -39,7 +39,7 @@ class Counted(NamedTuple):
     documents: int
     bytes: int
     words: int
-    occurrences: npt.NDArray[np.int64]
+    occurrences: I64
     characters: list[pa.Table]
 
 
@@ -135,7 +135,7 @@ def _lengths(vocab: Vocab) -> list[int]:
     return [int(n) for n in np.bincount(np.array(lengths, np.int64))]
 
 
-def _frequencies(occurrences: npt.NDArray[np.int64]) -> dict[str, list[int]]:
+def _frequencies(occurrences: I64) -> dict[str, list[int]]:
     """Occurrences of the most frequent token, the second, ...: at some ranks up to the last that occurs."""
     ordered = np.sort(occurrences[occurrences > 0])[::-1]
     if not len(ordered):

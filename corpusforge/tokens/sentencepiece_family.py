@@ -19,9 +19,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from corpusforge import errors
+from corpusforge.arrays import Bools
 from corpusforge.tokens import sentencepiece_file as files
 from corpusforge.tokens.best_path import BestPath
 from corpusforge.tokens.pair_merges import PairMerges
@@ -117,7 +117,7 @@ class SentencePiece:
             "eos_token": vocab.tokens[vocab.specials.sep],
         }
 
-    def starts_word(self, vocab: Vocab) -> npt.NDArray[np.bool_]:
+    def starts_word(self, vocab: Vocab) -> Bools:
         starts = np.array([token.startswith(SPACE) for token in vocab.tokens], np.bool_)
         starts[list(vocab.reserved)] = True
         return starts

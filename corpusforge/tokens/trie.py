@@ -11,9 +11,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from corpusforge.text import I64, U8
+from corpusforge.arrays import I32, I64, U8
 from corpusforge.tokens.columns import ragged_positions
-from corpusforge.tokens.word_columns import I32
 
 _SPREAD = 0x9E3779B1
 """Knuth's multiplier (The Art of Computer Programming 3, 6.4): bases to try, the same in every process."""

@@ -14,11 +14,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
 import xxhash
 
 from corpusforge import errors
+from corpusforge.arrays import Bools
 from corpusforge.tokens.columns import Cutting
 from corpusforge.tokens.word_columns import WordColumns
 
@@ -70,7 +69,7 @@ class Family(Protocol):
     def configuration(self, vocab: Vocab) -> dict[str, Any]:
         """Entries of tokenizer_config.json: the class that loads the folder, and what it is told."""
 
-    def starts_word(self, vocab: Vocab) -> npt.NDArray[np.bool_]:
+    def starts_word(self, vocab: Vocab) -> Bools:
         """For each id whether a word begins with it, ``[size]``; specials do."""
 
     def about(self) -> dict[str, Any]:

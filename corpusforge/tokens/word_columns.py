@@ -14,10 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from corpusforge.text import I64, text_bytes
+from corpusforge.arrays import I64, Bools
+from corpusforge.text import text_bytes
 from corpusforge.tokens.columns import code_points
-
-I32 = npt.NDArray[np.int32]
 
 LONGEST = 48
 """Symbols of the longest word encoded in columns: nearly all words are shorter, and each position costs a round."""
@@ -28,7 +27,7 @@ class Answers(NamedTuple):
 
     ids: npt.NDArray[Any]
     lengths: I64
-    left: npt.NDArray[np.bool_]
+    left: Bools
 
 
 class WordColumns(Protocol):
@@ -49,7 +48,7 @@ class Letters(NamedTuple):
     rows: list[npt.NDArray[Any]]
 
 
-def letters_of(symbols: npt.NDArray[Any], offsets: I64, usable: npt.NDArray[np.bool_] | None = None) -> Letters:
+def letters_of(symbols: npt.NDArray[Any], offsets: I64, usable: Bools | None = None) -> Letters:
     """Word i has ``symbols[offsets[i]:offsets[i + 1]]``; those that are neither empty nor too long, and ``usable``."""
     lengths = np.diff(offsets)
     fit = (lengths > 0) & (lengths <= LONGEST)
@@ -60,14 +59,14 @@ def letters_of(symbols: npt.NDArray[Any], offsets: I64, usable: npt.NDArray[np.b
     return Letters(order, lengths, [symbols[firsts[:n] + p] for p, n in enumerate(reach[1:].tolist()) if n])
 
 
-def known_characters(tokens: Iterable[str]) -> npt.NDArray[np.bool_]:
+def known_characters(tokens: Iterable[str]) -> Bools:
     """By code point, whether a character is a token by itself."""
     known = np.zeros(0x110000, bool)
     known[[ord(token) for token in tokens if len(token) == 1]] = True
     return known
 
 
-def all_known(words: pa.StringArray, known: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def all_known(words: pa.StringArray, known: Bools) -> Bools:
     """The words whose characters are all known."""
     data, offsets = text_bytes(words)
     data = data[: offsets[-1]]

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from corpusforge import errors
+from corpusforge.arrays import Bools
 from corpusforge.tokens.longest_match import LongestMatch
 from corpusforge.tokens.vocab import ROLES, Vocab, with_roles
 from corpusforge.tokens.words import UNCASED, Normalization
@@ -80,7 +80,7 @@ class WordPiece:
             "clean_up_tokenization_spaces": True,
         }
 
-    def starts_word(self, vocab: Vocab) -> npt.NDArray[np.bool_]:
+    def starts_word(self, vocab: Vocab) -> Bools:
         inside = {i for i, token in enumerate(vocab.tokens) if token.startswith("##")} - set(vocab.reserved)
         return ~np.isin(np.arange(vocab.size), sorted(inside))
 

@@ -17,7 +17,7 @@ import unicodedata
 import numpy as np
 from tokenizers import normalizers, pre_tokenizers
 
-from corpusforge.text import I64
+from corpusforge.arrays import I64
 from corpusforge.tokens.characters import KEEP, LEAD, TAIL, CharacterSplitter
 from corpusforge.tokens.columns import Words, without_spaces
 

@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import torch
 
+from corpusforge.arrays import I64
 from corpusforge.instances.masking import Masker
-from corpusforge.loader.corpus import Corpus, Ints
+from corpusforge.loader.corpus import Corpus
 from corpusforge.loader.order import cut_pieces
 from corpusforge.loader.rows import draw_masks, gather
 from corpusforge.loader.unigram import unigram_loss
@@ -69,7 +70,7 @@ def measure(
     batches: Iterator[Batch],
     device: torch.device,
     dtype: torch.dtype | None,
-    line: Callable[[Ints], float] | None = None,
+    line: Callable[[I64], float] | None = None,
 ) -> Loss | None:
     """The loss of a model over batches, without dropout; None where there was nothing to predict.
 
@@ -91,7 +92,7 @@ def measure(
     return Loss(loss, hits / masked, perplexity, int(masked), *with_pairs, unigram=line(labels) if line else None)
 
 
-def measure_job(job: Job, model: Encoder, part: int, counts: Ints, should_stop: Callable[[], bool]) -> Loss | None:
+def measure_job(job: Job, model: Encoder, part: int, counts: I64, should_stop: Callable[[], bool]) -> Loss | None:
     """The loss on a job's held-out sample at the length of one of its parts; None where nothing is held out.
 
     ``counts``: how often each id stands in training. ``should_stop`` is asked before each micro-batch; what is given

@@ -12,12 +12,11 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from corpusforge.arrays import I32, I64
 from corpusforge.loader import layout
-from corpusforge.loader.corpus import Ints
 from corpusforge.loader.layout import lay_out, padded_length
 from corpusforge.loader.rows import Rows
 from corpusforge.trainer.attention import Packed
@@ -60,7 +59,7 @@ def packed_batches(
     return made
 
 
-def deal(lengths: Ints, budget: int, multiple: int = 1) -> list[Ints]:
+def deal(lengths: I64, budget: int, multiple: int = 1) -> list[I64]:
     """Row numbers of each micro-batch, its longest row first; as few micro-batches as hold ``budget`` tokens each,
     give or take an instance, or a multiple of ``multiple``.
 
@@ -102,7 +101,7 @@ def to_packed_tensors(batch: layout.Batch, *, segments: bool, pairs: bool, spans
     )
 
 
-def _runs(sizes: npt.NDArray[np.int32]) -> tuple[tuple[int, int], ...]:
+def _runs(sizes: I32) -> tuple[tuple[int, int], ...]:
     """Equal sizes side by side, as (how many, size)."""
     first = np.flatnonzero(np.diff(sizes, prepend=-1))
     counts = np.diff(first, append=len(sizes))

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from corpusforge.arrays import F32, I64
 from corpusforge.dedupe.jaccard import jaccard
 from corpusforge.dedupe.lsh import similarity
-from corpusforge.dedupe.near import F32
-from corpusforge.text import I64
 from corpusforge.work.items import UnitItems
 
 SIGNATURES_AT_ONCE = 1 << 16

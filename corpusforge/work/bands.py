@@ -23,11 +23,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from corpusforge import shards
+from corpusforge.arrays import I64, U64, Bools
 from corpusforge.dedupe import near, spans
 from corpusforge.dedupe.near import Shared
-from corpusforge.dedupe.normalise import Bools
-from corpusforge.seeds import U64
-from corpusforge.text import I64
 from corpusforge.work.items import Part, open_items
 
 SHARED = pa.schema(

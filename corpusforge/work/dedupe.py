@@ -22,15 +22,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from corpusforge import schemas, shards
+from corpusforge.arrays import F32, I64, U64
 from corpusforge.dedupe import spans as span_tables
 from corpusforge.dedupe.cut import Cut, Cuts, cut_documents, cut_sentences
 from corpusforge.dedupe.spans import SPANS
-from corpusforge.seeds import U64
-from corpusforge.text import I64
 from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
 from corpusforge.work.slices import ChainUnit, as_schema, documents_schema, share, slices, text_size
 from corpusforge.work.where import locate_for
@@ -224,7 +222,7 @@ class CutWork:
         where = locate_for(unit, places, self.folder, functools.partial(span_path, self.folder))
         return Cuts(rows, places, *where, None if similarities is None else similarities[behind:]), losers
 
-    def sentences_of(self, unit: int) -> tuple[I64, U64, npt.NDArray[np.float32] | None, I64]:
+    def sentences_of(self, unit: int) -> tuple[I64, U64, F32 | None, I64]:
         """The sentence rows to cut, the places of their copies, how similar they are, and the rows of losing spans."""
         losers, survivors, similarities = self.losers_of(unit)
         spans = span_tables.row_of(losers)
@@ -233,7 +231,7 @@ class CutWork:
             similarities = similarities[np.searchsorted(spans, rows, "right") - 1]
         return rows, places, similarities, spans
 
-    def losers_of(self, unit: int) -> tuple[U64, U64, npt.NDArray[np.float32] | None]:
+    def losers_of(self, unit: int) -> tuple[U64, U64, F32 | None]:
         """Places of the spans of a unit that go, ascending, of their survivors, and how similar (None: equal)."""
         return *read_cuts(self.cuts, unit, self.rounds), None
 

@@ -22,12 +22,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpusforge import schemas, shards
+from corpusforge.arrays import offsets_of, slices
 from corpusforge.instances import donors as donor_tables
 from corpusforge.instances.build import DONOR_FORMATS, PAIR_FORMATS, Builder, BuildSettings
 from corpusforge.instances.donors import Candidates, Donors, Taken
 from corpusforge.instances.long_sentences import SentenceLimit
 from corpusforge.instances.masking import MaskSettings, Specials
-from corpusforge.instances.ragged import offsets_of, slices
 from corpusforge.instances.source import read_source
 from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
 from corpusforge.work.splits import schema_with_draws, split_tokens, with_draws

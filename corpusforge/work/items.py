@@ -16,11 +16,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from corpusforge import errors, shards
+from corpusforge.arrays import I64, U64
 from corpusforge.dedupe.minhash import Sets
 from corpusforge.dedupe.near import item_matrix
 from corpusforge.dedupe.spans import column_spans
-from corpusforge.seeds import U64
-from corpusforge.text import I64
 from corpusforge.work.dedupe import span_path
 
 _MAPPED = 2

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from corpusforge.arrays import Bools
 from corpusforge.clean.sentences import SentenceCounter
 from corpusforge.dedupe.cut import Cut, Cuts
 from corpusforge.dedupe.lines import cut_lines, hash_lines
-from corpusforge.dedupe.normalise import Bools
 from corpusforge.work.dedupe import CutWork, HashWork
 
 GLANCE = 1000

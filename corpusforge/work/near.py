@@ -23,18 +23,17 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-from corpusforge import shards
+from corpusforge import arrays, shards
+from corpusforge.arrays import I64, U64, Bools
 from corpusforge.dedupe import near, spans
 from corpusforge.dedupe.lsh import Bands, band_hashes
 from corpusforge.dedupe.minhash import Signer
 from corpusforge.dedupe.near import SIGNED, Pairs
-from corpusforge.dedupe.normalise import Bools
 from corpusforge.dedupe.packed import pack
 from corpusforge.dedupe.sign_spans import sign_spans
 from corpusforge.dedupe.spans import SPANS
 from corpusforge.dedupe.words import whole_documents
-from corpusforge.seeds import U64
-from corpusforge.text import I64, sentence_spans
+from corpusforge.text import sentence_spans
 from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
 from corpusforge.work.alike import alike
 from corpusforge.work.bands import Banded
@@ -229,7 +228,7 @@ def compared_folder(folder: str) -> str:
     return shards.join(folder, "pairs-compared")
 
 
-def read_compared(folder: str, unit: int) -> tuple[U64, U64, near.F32]:
+def read_compared(folder: str, unit: int) -> tuple[U64, U64, arrays.F32]:
     """The columns of a unit's COMPARED rows."""
     path = shards.join(compared_folder(folder), f"compared/part-{unit:05d}-00000.arrow")
     table = pa.Table.from_batches(shards.read_shard(path), COMPARED)

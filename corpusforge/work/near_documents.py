@@ -27,15 +27,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corpusforge import errors, schemas, shards
+from corpusforge import arrays, errors, schemas, shards
+from corpusforge.arrays import I64, U64, Bools
 from corpusforge.dedupe import near, spans
 from corpusforge.dedupe.groups import Grouped, group, places_of
 from corpusforge.dedupe.keep import Members, keep_documents
 from corpusforge.dedupe.lsh import band_hashes
-from corpusforge.dedupe.normalise import Bools
 from corpusforge.dedupe.signature_files import check_signer, signature_matrix, signature_rows, signatures_schema
-from corpusforge.seeds import U64, document_keys
-from corpusforge.text import I64
+from corpusforge.seeds import document_keys
 from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
 from corpusforge.work.alike import alike
 from corpusforge.work.dedupe import span_path
@@ -221,7 +220,7 @@ class KeepWork:
             similarities=self._similarities(unit, rows, found.survivors),
         )
 
-    def _similarities(self, unit: int, rows: I64, survivors: U64) -> near.F32:
+    def _similarities(self, unit: int, rows: I64, survivors: U64) -> arrays.F32:
         width = self.signing.signer.permutations
         items, others = open_items(self.folder, unit), spans.unit_of(survivors)
         found = np.ones(len(rows), np.float32)

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from corpusforge.dedupe.near import F32
-from corpusforge.seeds import U64
+from corpusforge.arrays import F32, U64
 from corpusforge.work.dedupe import CutWork
 from corpusforge.work.near import read_compared
 

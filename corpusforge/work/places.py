@@ -18,9 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from corpusforge import errors, shards
+from corpusforge.arrays import I32, I64, U64
 from corpusforge.dedupe.spans import row_of, unit_of
-from corpusforge.seeds import U64
-from corpusforge.text import I64
 
 _MAPPED = 64
 """Units kept mapped by a process: each holds a file descriptor, of which there may be 256 (macOS)."""
@@ -30,7 +29,7 @@ class _Part(NamedTuple):
     """A batch of a unit's SPANS, as views."""
 
     first: int  # sentence row of the unit it begins with
-    offsets: npt.NDArray[np.int32]  # its document i owns starts[offsets[i]:offsets[i + 1]]
+    offsets: I32  # its document i owns starts[offsets[i]:offsets[i + 1]]
     starts: npt.NDArray[Any]  # in the text as it came to the stage
     documents: pa.StringArray
 

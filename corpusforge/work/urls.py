@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpusforge import shards
+from corpusforge.arrays import U64
 from corpusforge.clean.copies import (
     BLOCK_BYTES,
     OLDER,
@@ -35,7 +36,6 @@ from corpusforge.clean.copies import (
     unpack_older,
 )
 from corpusforge.schemas import REJECTS
-from corpusforge.seeds import U64
 from corpusforge.units import Advance, UnitOutput, UnitResult
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from corpusforge import shards
+from corpusforge.arrays import I64, U64
 from corpusforge.dedupe.spans import unit_of
-from corpusforge.seeds import U64
-from corpusforge.text import I64
 from corpusforge.work.places import locate
 
 PathOf = Callable[[int], str]

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from in_process import documents_batch
 
-from corpusforge import seeds
+from corpusforge import arrays, seeds
 from corpusforge.dedupe import spans
 from corpusforge.work.dedupe import peak_bytes, plan_rounds
 
 LENGTHS = st.lists(st.integers(0, 6), max_size=6)
 
 
-def u64(values: list[int]) -> seeds.U64:
+def u64(values: list[int]) -> arrays.U64:
     return np.array(values, np.uint64)
 
 

@@ -18,10 +18,10 @@ from oracles import pseudo_likelihood
 from tiny_models import write_checkpoint
 
 from corpusforge import errors
+from corpusforge.arrays import offsets_of
 from corpusforge.evaluate.blimp import Pair, blimp, read_pairs
 from corpusforge.evaluate.likelihood import Sentences, pseudo_log_likelihoods, questions, tokenize
 from corpusforge.evaluate.run import Inputs, evaluate
-from corpusforge.instances.ragged import offsets_of
 from corpusforge.trainer.model import Encoder
 
 CPU = torch.device("cpu")

@@ -12,8 +12,8 @@ from oracles.mask_words import mask_one
 from token_batches import SIZE, SPECIALS
 
 from corpusforge import seeds
+from corpusforge.arrays import offsets_of
 from corpusforge.instances.masking import Masker, MaskSettings, Specials, mask_batch, mask_counts
-from corpusforge.instances.ragged import offsets_of
 
 
 def instances(lengths, seed=0):

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from corpusforge.instances.ragged import offsets_of
+from corpusforge.arrays import offsets_of
 from corpusforge.loader.layout import lay_out
 from corpusforge.loader.rows import Rows
 from corpusforge.trainer import attention

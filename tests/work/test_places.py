@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from corpusforge import errors, schemas, shards
+from corpusforge.arrays import U64
 from corpusforge.dedupe.spans import SPANS, hash_documents, place
-from corpusforge.seeds import U64
 from corpusforge.shards import manifests
 from corpusforge.units import ShardUnit
 from corpusforge.work import dedupe, places

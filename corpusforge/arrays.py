@@ -1,6 +1,7 @@
-"""Rows of different lengths in one flat array: positions of many ranges at once.
+"""NumPy arrays of rows of different lengths, and the names of array types that the package uses.
 
-Row i of a flat array owns ``values[offsets[i]:offsets[i + 1]]``. Everything here is int64.
+A ragged column is one flat array and its offsets: row i owns ``values[offsets[i]:offsets[i + 1]]``, as in Arrow's
+lists. Lengths, offsets and positions are int64.
 """
 
 from __future__ import annotations
@@ -10,8 +11,16 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-T = TypeVar("T", bound=np.generic)
+I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
+U8 = npt.NDArray[np.uint8]
+U32 = npt.NDArray[np.uint32]
+U64 = npt.NDArray[np.uint64]
+F32 = npt.NDArray[np.float32]
+F64 = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+T = TypeVar("T", bound=np.generic)
 
 
 def offsets_of(lengths: npt.NDArray[np.integer]) -> I64:
