@@ -16,7 +16,7 @@ from typing import Any
 
 from corpusforge import errors
 from corpusforge.bundled import bundled
-from corpusforge.sections import Recipe, settings
+from corpusforge.sections import Recipe, settings, warn_renamed
 
 
 def build(values: Mapping[str, Any], *, where: str, base: Recipe | None = None) -> Recipe:
@@ -29,8 +29,15 @@ def build(values: Mapping[str, Any], *, where: str, base: Recipe | None = None) 
 
 def _build(kind: Any, values: Mapping[str, Any], where: str, prefix: str, base: Any) -> Any:
     fields = {f.name: f for f in dataclasses.fields(kind)}
+    renamed = {f.metadata["was"]: f.name for f in fields.values() if f.metadata.get("was")}
     changes: dict[str, Any] = {}
-    for key, value in values.items():
+    for given, value in values.items():
+        key = renamed.get(given, given)
+        if key != given:
+            warn_renamed(f"{where}: {prefix}{given}", f"{prefix}{key}")
+        if key in changes:
+            what = f"both '{prefix}{key}' and its old name '{prefix}{given}'"
+            raise errors.RecipeInvalid(where, what, f"leave one out: keep '{prefix}{key}'")
         if key not in fields:
             raise errors.RecipeInvalid(where, f"unknown key '{prefix}{key}'", _nearest(key, prefix, list(fields)))
         current = getattr(base, key)
@@ -161,6 +168,12 @@ def override(recipe: Recipe, settings: Mapping[str, Any], *, where: str = "--set
         else:
             nested[section] = value
     return build(nested, where=where, base=recipe)
+
+
+def present_key(key: str) -> str:
+    """The dotted key of a setting as it is named today, given that or its name before a rename."""
+    old = {f"{k.rpartition('.')[0]}.{spec.was}": k for k, spec in settings().items() if spec.was}
+    return old.get(key, key)
 
 
 def as_dict(recipe: Any) -> dict[str, Any]:

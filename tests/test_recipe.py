@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,43 @@ def test_an_unknown_recipe_names_the_nearest() -> None:
 
 def test_every_setting_has_help() -> None:
     assert all(s.help for s in sections.settings().values())
+
+
+@dataclasses.dataclass(frozen=True)
+class Renamed:
+    """A section whose field had another name in the last release."""
+
+    keep: str = sections.option("hash", "which copy stays", check=sections.OneOf("hash", "newest"), was="survivor")
+
+
+@dataclasses.dataclass(frozen=True)
+class RecipeOfRenamed:
+    name: str = sections.option("run", "name")
+    dedupe: Renamed = dataclasses.field(default_factory=Renamed)
+
+
+@pytest.fixture
+def renamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recipe with one renamed field in place of the real one."""
+    sections.warn_renamed.cache_clear()
+    monkeypatch.setattr(recipe, "Recipe", RecipeOfRenamed)
+    monkeypatch.setattr(recipe, "settings", lambda: sections.settings(RecipeOfRenamed()))
+
+
+def test_a_renamed_key_works_and_warns_once(renamed: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "old.toml"
+    path.write_text('[dedupe]\nsurvivor = "newest"\n')
+    for _ in range(2):
+        assert recipe.load(str(path)).dedupe.keep == "newest"  # type: ignore[attr-defined]
+    assert capsys.readouterr().err == f"corpusforge: {path}: dedupe.survivor was renamed: use dedupe.keep\n"
+    made = recipe.override(RecipeOfRenamed(), {"dedupe.survivor": "newest"})  # type: ignore[arg-type]
+    assert made.dedupe.keep == "newest"  # type: ignore[attr-defined]
+    assert "--set: dedupe.survivor was renamed: use dedupe.keep" in capsys.readouterr().err
+    assert recipe.present_key("dedupe.survivor") == recipe.present_key("dedupe.keep") == "dedupe.keep"
+    with pytest.raises(errors.RecipeInvalid, match=r"dedupe\.keep = 'x'; it must be one of hash, newest"):
+        recipe.override(RecipeOfRenamed(), {"dedupe.survivor": "x"})  # type: ignore[arg-type]
+
+
+def test_both_names_of_a_renamed_key_are_an_error(renamed: None) -> None:
+    with pytest.raises(errors.RecipeInvalid, match=r"both 'dedupe\.keep' and its old name 'dedupe\.survivor'"):
+        recipe.build({"dedupe": {"keep": "hash", "survivor": "hash"}}, where="x.toml")

@@ -26,11 +26,17 @@ class Ordered(click.Group):
 
 
 def setting(key: str, *names: str, flag: tuple[str, str] | None = None, metavar: str | None = None) -> Callable[[F], F]:
-    """A flag bound to a recipe field: help, default and choices come from the recipe. ``flag``: yes and no."""
-    spec = SETTINGS[key]
+    """A flag bound to a recipe field: help, default and choices come from the recipe. ``flag``: yes and no.
 
-    def keep(ctx: click.Context, _: click.Parameter, value: Any) -> None:
+    A field that was renamed keeps its old flag, hidden and with a warning.
+    """
+    spec = SETTINGS[key]
+    old = f"--{spec.was.replace('_', '-')}"
+
+    def keep(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
         if value is not None and value != ():
+            if parameter.opts == [old]:
+                sections.warn_renamed(old, names[0])
             kept = ",".join(value) if isinstance(value, tuple) else value
             ctx.ensure_object(dict).setdefault("settings", {})[key] = kept
             ctx.ensure_object(dict).setdefault("flags", {})[key] = flag[value is False] if flag else names[0]
@@ -47,8 +53,12 @@ def setting(key: str, *names: str, flag: tuple[str, str] | None = None, metavar:
     if flag:
         kind = None
     shown = f"{spec.help}{shown}"
-    given = {"type": kind, "multiple": many, "metavar": metavar, "help": shown}
-    return click.option(*names, default=None, expose_value=False, callback=keep, **given)
+    given = {"type": kind, "multiple": many, "metavar": metavar, "default": None, "callback": keep}
+    shown_flag = click.option(*names, expose_value=False, help=shown, **given)
+    if not spec.was or flag:
+        return shown_flag
+    hidden_flag = click.option(old, expose_value=False, hidden=True, **given)
+    return lambda command: shown_flag(hidden_flag(command))
 
 
 def with_settings(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -113,7 +123,7 @@ def _recipe(recipe_name: str | None, sets: tuple[str, ...], seed: int | None, **
         if not equals:
             raise errors.RecipeInvalid("--set", f"'{item}' has no '='", "write --set section.field=value")
         pairs[key.strip()] = value.strip()
-        given[key.strip()] = f"--set {key.strip()}"
+        given[recipe.present_key(key.strip())] = f"--set {key.strip()}"
     found = recipe.override(found, pairs, where="--set")
     check_read(str(click.get_current_context().info_name), given)
     check_given(found, given)

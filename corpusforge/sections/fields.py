@@ -6,7 +6,9 @@ value, or None, so that files and flags complain in the same words.
 
 from __future__ import annotations
 
+import functools
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import field
 from typing import Any
@@ -89,10 +91,24 @@ def option(
     check: Check | None = None,
     is_path: bool = False,
     methods: tuple[str, ...] = (),
+    was: str = "",
+    changes_output: bool = True,
 ) -> Any:
-    """A recipe field. ``is_path``: resolved against the recipe's folder. ``methods``: the only ones that it is for."""
+    """A field of a recipe section.
+
+    ``is_path``: relative values are relative to the recipe's folder. ``methods``: the only deduplication methods that
+    use it. ``was``: the key before a rename, accepted for one release with a warning. ``changes_output``: False for a
+    setting that says how to run, and no part of a stage's digest.
+    """
     help = f"{', '.join(methods)}: {help}" if methods else help
     metadata = {"help": help, "unit": unit, "check": check, "is_path": is_path, "methods": methods}
+    metadata |= {"was": was, "changes_output": changes_output}
     if isinstance(default, tuple):
         return field(default_factory=lambda: default, metadata=metadata)
     return field(default=default, metadata=metadata)
+
+
+@functools.cache  # one warning a name and process
+def warn_renamed(old: str, new: str) -> None:
+    """Print one line on stderr: an old key or flag still works, and what to write instead."""
+    sys.stderr.write(f"corpusforge: {old} was renamed: use {new}\n")

@@ -50,9 +50,10 @@ class Setting:
     unit: str
     choices: tuple[str, ...]
     methods: tuple[str, ...] = ()  # of deduplication, where it is not for all of them
+    was: str = ""  # its name before a rename
 
 
-def settings() -> dict[str, Setting]:
+def settings(recipe: Any = None) -> dict[str, Setting]:
     """Every setting by its dotted key, in the recipe's order."""
     found: dict[str, Setting] = {}
 
@@ -64,9 +65,8 @@ def settings() -> dict[str, Setting]:
             else:
                 check = spec.metadata["check"]
                 choices = check.values if isinstance(check, OneOf) else ()
-                found[key] = Setting(
-                    key, value, spec.metadata["help"], spec.metadata["unit"], choices, spec.metadata["methods"]
-                )
+                shown = {name: spec.metadata[name] for name in ("help", "unit", "methods", "was")}
+                found[key] = Setting(key=key, default=value, choices=choices, **shown)
 
-    collect(Recipe(), "")
+    collect(recipe or Recipe(), "")
     return found
