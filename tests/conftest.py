@@ -1,4 +1,4 @@
-"""Fixtures shared by all tests; one file, as two of this name would clash where doctests are collected."""
+"""Fixtures shared by all tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fixtures made of `made_up_instances`: a test module asks for them with ``pytest_plugins = ["made_up_data"]``."""
+"""Fixtures made of `made_up_instances`: a test module takes them with ``pytest_plugins = ["tests.made_up_data"]``."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from made_up_instances import Data, instance_rows, with_masks, write_table, write_vocabulary
 
 from corpusforge import shards
 from corpusforge.trainer.settings import Settings
+from tests.made_up_instances import Data, instance_rows, with_masks, write_table, write_vocabulary
 
 
 @pytest.fixture

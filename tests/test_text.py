@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from oracles.sentences import sentences
 
 from corpusforge.sentence_words import ABBREVIATIONS, TITLES
 from corpusforge.text import Spans, sentence_spans, split_lines
+from tests.oracles.sentences import sentences
 
 BREAKS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 SPACES = "\t \x1f\xa0\u1680\u2003\u202f\u205f\u3000\ufeff\u200b"

@@ -9,9 +9,6 @@ from typing import Any
 import apache_beam as beam
 import pytest
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
-from raw_pages import UNIT_BYTES, cleaner, plan, write_pages
-from test_stage_graphs import content
-from test_transforms import finished
 
 import corpusforge.beam as transforms
 from corpusforge import shards
@@ -21,6 +18,9 @@ from corpusforge.documents.plan import unit_size
 from corpusforge.documents.read import ReadOptions, read_unit
 from corpusforge.progress import Silent
 from corpusforge.work.clean import CleanWork
+from tests.beam.raw_pages import UNIT_BYTES, cleaner, plan, write_pages
+from tests.beam.test_stage_graphs import content
+from tests.beam.test_transforms import finished
 
 TABLES = ("documents", "rejects")
 

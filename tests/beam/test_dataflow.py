@@ -9,15 +9,15 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from counting_work import CountingWork, units
-from fake_dataflow import BUCKET, FakeDataflow, fake_dataflow
-from test_stage_graphs import ROWS
 
 from corpusforge import errors
 from corpusforge.beam.engine import Engine, run_map
 from corpusforge.progress import Silent
 from corpusforge.tokens.counts import count_words
 from corpusforge.tokens.learn_wordpiece import learn_wordpiece
+from tests.beam.counting_work import CountingWork, units
+from tests.beam.fake_dataflow import BUCKET, FakeDataflow, fake_dataflow
+from tests.beam.test_stage_graphs import ROWS
 
 pytestmark = pytest.mark.slow
 

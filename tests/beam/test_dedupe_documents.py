@@ -10,9 +10,6 @@ import apache_beam as beam
 import pyarrow as pa
 import pytest
 from apache_beam.testing.util import assert_that
-from documents_on_disk import write_units
-from test_stage_graphs import content
-from test_transforms import batches, finished, pipeline
 
 import corpusforge.beam as transforms
 from corpusforge import errors
@@ -21,6 +18,9 @@ from corpusforge.beam.engine import Engine
 from corpusforge.progress import Silent
 from corpusforge.schemas import DOCUMENTS
 from corpusforge.sections import Dedupe
+from tests.beam.documents_on_disk import write_units
+from tests.beam.test_stage_graphs import content
+from tests.beam.test_transforms import batches, finished, pipeline
 
 WORDS = ["river", "forest", "hill", "teacher", "engine", "garden", "window", "market", "station", "bridge"]
 

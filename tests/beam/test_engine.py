@@ -16,12 +16,11 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))  # the work must be importable by name in the workers too
 os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
 
-from counting_work import CountingWork, units
-
 from corpusforge import errors, shards
 from corpusforge.beam.engine import Engine, map_units, run_map
 from corpusforge.progress import Silent
 from corpusforge.units import UnitResult
+from tests.beam.counting_work import CountingWork, units
 
 
 class Recorded(Silent):

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from documents_on_disk import documents, write_units
-from test_stage_graphs import content
 
 from corpusforge.beam import instances
 from corpusforge.beam.engine import Engine
@@ -15,6 +13,8 @@ from corpusforge.sections import Instances
 from corpusforge.tokens.counts import count_words
 from corpusforge.tokens.learn_wordpiece import learn_wordpiece
 from corpusforge.work.instances import DonorSettings, EncodeWork, token_units
+from tests.beam.documents_on_disk import documents, write_units
+from tests.beam.test_stage_graphs import content
 
 ROWS = documents(90)
 CUTS = [15, 1, 20, 10, 14]

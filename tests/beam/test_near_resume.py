@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from documents_on_disk import write_units
-from test_dedupe_documents import ROWS
-from test_stage_graphs import content
 
 from corpusforge.beam import dedupe
 from corpusforge.beam.engine import Engine
 from corpusforge.progress import Silent
 from corpusforge.sections import Dedupe
 from corpusforge.shards import ShardWriter
+from tests.beam.documents_on_disk import write_units
+from tests.beam.test_dedupe_documents import ROWS
+from tests.beam.test_stage_graphs import content
 
 TABLES = {"near-spans": ("documents", "repeats"), "documents": ("documents", "repeats", "clusters", "signatures")}
 

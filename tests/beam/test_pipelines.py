@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from raw_pages import write_pages
 
 from corpusforge import shards
+from tests.beam.raw_pages import write_pages
 
 PIPELINES = Path(__file__).resolve().parents[2] / "pipelines"
 

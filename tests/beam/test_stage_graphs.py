@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from documents_on_disk import documents, write_units
 
 from corpusforge import shards
 from corpusforge.beam import dedupe, exact_spans, instances, vocab
@@ -22,6 +21,7 @@ from corpusforge.tokens.words import Normalization
 from corpusforge.units import ShardUnit
 from corpusforge.work.instances import EncodeWork
 from corpusforge.work.vocab import CountWork
+from tests.beam.documents_on_disk import documents, write_units
 
 ROWS = documents(90)
 

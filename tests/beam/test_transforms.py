@@ -10,8 +10,6 @@ import pyarrow as pa
 import pytest
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.testing.util import assert_that
-from documents_on_disk import documents, write_units
-from test_stage_graphs import ROWS, content
 
 import corpusforge.beam as transforms
 from corpusforge import errors, shards
@@ -22,6 +20,8 @@ from corpusforge.progress import Silent
 from corpusforge.sections import Dedupe, Instances
 from corpusforge.tokens.counts import count_words
 from corpusforge.tokens.learn_wordpiece import learn_wordpiece
+from tests.beam.documents_on_disk import documents, write_units
+from tests.beam.test_stage_graphs import ROWS, content
 
 
 def pipeline() -> Any:

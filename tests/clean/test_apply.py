@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from oracles.c4_tfds import CITATION, clean_page
 
 from corpusforge import errors
 from corpusforge.clean.apply import Cleaner, explain
@@ -23,6 +22,7 @@ from corpusforge.clean.rules import Rules
 from corpusforge.clean.sentences import _load_punkt
 from corpusforge.schemas import DOCUMENTS, REJECTS
 from corpusforge.text import sentence_spans
+from tests.oracles.c4_tfds import CITATION, clean_page
 
 RULES = load_rules("c4-tfds-3.1")
 BREAKS = ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]

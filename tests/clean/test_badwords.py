@@ -14,13 +14,13 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from oracles.c4_tfds import bad_word
 
 from corpusforge import errors
 from corpusforge.clean.badwords import Badwords, BadwordsStep, load_badwords
 from corpusforge.clean.c4 import C4Step
 from corpusforge.clean.fetch import LISTS
 from corpusforge.clean.rules import Rules
+from tests.oracles.c4_tfds import bad_word
 
 ENTRIES = ["bad", "ki", "kiss", "two words", "a.b", "$$$", "schlaß", "плохо", "坏", "(x)"]
 PIECES = [

@@ -18,13 +18,13 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from oracles.contamination import contaminated, words
 
 from corpusforge import errors
 from corpusforge.clean.composed import composed
 from corpusforge.clean.contamination import ContaminationStep
 from corpusforge.clean.evaluation_texts import evaluation_texts
 from corpusforge.clean.ngrams import normal_words
+from tests.oracles.contamination import contaminated, words
 
 Documents = Callable[..., pa.RecordBatch]
 PIECES = [

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from oracles.fineweb import first_broken
 
 from corpusforge import errors
 from corpusforge.clean.fineweb import REASONS, FinewebRules, FinewebStep
 from corpusforge.clean.packs import load_pack
+from tests.oracles.fineweb import first_broken
 
 LINES = [
     "", " ", "\u3000", "\x85", "Home", "About us", "A line that ends well.", "这是一句话。", "这是一句话", "Really?",

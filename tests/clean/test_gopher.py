@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from oracles.gopher import first_broken
 
 from corpusforge import errors
 from corpusforge.clean.gopher import REASONS, GopherStep
 from corpusforge.clean.gopher_rules import GopherRules
 from corpusforge.clean.packs import load_pack
+from tests.oracles.gopher import first_broken
 
 PACKS = ("gopher", "gopher-datatrove")
 WORDS = [

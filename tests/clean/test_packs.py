@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from oracles.c4_packs import clean_page, line_reason
 
 from corpusforge import errors
 from corpusforge.clean.apply import Cleaner, explain
@@ -18,6 +17,7 @@ from corpusforge.clean.c4 import C4Step
 from corpusforge.clean.packs import list_packs, load_pack
 from corpusforge.clean.rules import Rules
 from corpusforge.text import sentence_spans
+from tests.oracles.c4_packs import clean_page, line_reason
 
 PACKS = [pack for name in list_packs() if isinstance(pack := load_pack(name), Rules)]
 ENTRIES = ["darn it", "blast"]

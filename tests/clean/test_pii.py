@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from oracles.pii import finds
 
 from corpusforge import errors
 from corpusforge.clean.pii import KINDS, MASKS, PiiStep
 from corpusforge.clean.pii_finds import find
 from corpusforge.text import text_bytes
+from tests.oracles.pii import finds
 
 PIECES = [
     *(

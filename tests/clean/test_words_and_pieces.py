@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles.gopher import duplicates
 
 from corpusforge.clean import pieces as cut
 from corpusforge.clean.words import Words, find_words
 from corpusforge.text import byte_slices, text_bytes
+from tests.oracles.gopher import duplicates
 
 SPACES = [
     " ",

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-from in_process import read_table
 
 from corpusforge import shards
 from corpusforge.dedupe.near import candidate_pairs, find_shared
@@ -28,6 +27,7 @@ from corpusforge.work.dedupe import blocks, cuts_folder, span_path, write_cuts
 from corpusforge.work.near import CompareWork, Signing, SignWork, banded, pairs_folder, write_pairs
 from corpusforge.work.near_documents import IndexUnit, IndexWork, KeepWork, settle_groups
 from corpusforge.work.near_spans import CutNearWork
+from tests.dedupe.in_process import read_table
 
 Blocks = list[tuple[int, bytes]]
 

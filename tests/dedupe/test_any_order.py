@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from in_process import read_table
 
 from corpusforge import schemas, shards
 from corpusforge.beam import dedupe, exact_spans, near
@@ -22,6 +21,7 @@ from corpusforge.progress import Silent
 from corpusforge.sections import Dedupe
 from corpusforge.units import ShardUnit
 from corpusforge.work import places
+from tests.dedupe.in_process import read_table
 
 WORDS = ("river", "forest", "hill", "teacher", "engine", "garden", "window", "market", "station", "bridge", "harbour")
 METHODS = ["lines", "exact-spans", "near-spans", "documents"]

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_any_order import ROWS, deduped, units_of
 
 from corpusforge import shards
 from corpusforge.beam import dedupe, exact_spans, lines
@@ -21,6 +20,7 @@ from corpusforge.units import ShardUnit
 from corpusforge.work.chain import CarryWork
 from corpusforge.work.dedupe import CutWork
 from corpusforge.work.lines import CutLinesWork
+from tests.dedupe.test_any_order import ROWS, deduped, units_of
 
 CHAIN = Dedupe(method=("lines", "exact-spans"), sentences="builtin")
 

@@ -13,15 +13,15 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from in_process import run_works
-from oracles.repeated_lines import Page, dedupe
-from oracles.spans import sentences_of
 
 from corpusforge import schemas
 from corpusforge.clean.sentences import SentenceCounter
 from corpusforge.dedupe.lines import line_hashes, url_order
 from corpusforge.units import ShardUnit
 from corpusforge.work.lines import GLANCE, CutLinesWork, HashLinesWork, enough_sentences
+from tests.dedupe.in_process import run_works
+from tests.oracles.repeated_lines import Page, dedupe
+from tests.oracles.spans import sentences_of
 
 LINES = [
     "Aa b.",

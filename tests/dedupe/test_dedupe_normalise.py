@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import spans as oracle
 
 from corpusforge.dedupe.normalise import normalise, sentence_hashes
 from corpusforge.text import Spans, sentence_spans, text_bytes
+from tests.oracles import spans as oracle
 
 CHARACTERS = st.one_of(
     st.sampled_from("aB .,-'’“”\n\t$+_0७9éÉßİΣσς。、中文\u00ad\u200b😀"), st.characters(codec="utf-8")

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from in_process import documents_batch
 
 from corpusforge import arrays, seeds
 from corpusforge.dedupe import spans
 from corpusforge.work.dedupe import peak_bytes, plan_rounds
+from tests.dedupe.in_process import documents_batch
 
 LENGTHS = st.lists(st.integers(0, 6), max_size=6)
 

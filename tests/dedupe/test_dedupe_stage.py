@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from in_process import dedupe_units, write_units
-from oracles import spans as oracle
 
 from corpusforge.content import ContentDigest
+from tests.dedupe.in_process import dedupe_units, write_units
+from tests.oracles import spans as oracle
 
 SENTENCES = ["Aa b.", "aa, B!", "Cc d?", "Ee é.", "ee É!", "...", "F f.", "G 1.", "G 2.", "你好。", "!!"]
 GAPS = [" ", "\n", "  ", " \n ", "\n\n"]

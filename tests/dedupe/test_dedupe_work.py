@@ -9,13 +9,13 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from in_process import dedupe_units, documents_batch, read_table, write_units
 
 from corpusforge import schemas, shards
 from corpusforge.dedupe.cut import Cut
 from corpusforge.seeds import document_keys
 from corpusforge.work import dedupe, slices
 from corpusforge.work.dedupe import CutWork, HashWork, blocks, cuts_folder, span_path
+from tests.dedupe.in_process import dedupe_units, documents_batch, read_table, write_units
 
 PAGE = "The quick fox ran. It met a dog. They spoke at length. Then it left. Nobody saw it again.\n"
 

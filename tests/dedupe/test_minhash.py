@@ -7,13 +7,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from oracles import minhash as oracle
-from oracles.spans import words_of
 
 from corpusforge.dedupe.minhash import Signer
 from corpusforge.dedupe.minima import range_minima
 from corpusforge.dedupe.words import hash_words, whole_documents
 from corpusforge.text import Spans, sentence_spans, text_bytes
+from tests.oracles import minhash as oracle
+from tests.oracles.spans import words_of
 
 CHARACTERS = st.one_of(
     st.sampled_from("abAB ., -'’\n\t$+_0७9éÉßİKÅȺẞΣς。、中文ひカกກမក한\u00ad\u200b😀Ა"), st.characters(codec="utf-8")

@@ -11,16 +11,16 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from in_process import write_units
-from near_in_process import Done, near_documents, near_spans
-from oracles import near as oracle
-from oracles.minhash import jaccard
-from oracles.spans import cut_all
 
 from corpusforge.content import ContentDigest
 from corpusforge.dedupe.lsh import NEIGHBOURS, Bands
 from corpusforge.dedupe.minhash import Signer
 from corpusforge.work.near import Signing
+from tests.dedupe.in_process import write_units
+from tests.dedupe.near_in_process import Done, near_documents, near_spans
+from tests.oracles import near as oracle
+from tests.oracles.minhash import jaccard
+from tests.oracles.spans import cut_all
 
 WORDS = ["aa", "bb", "cc", "dd", "ee", "ff", "gg", "hh", "É", "你好"]
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from in_process import write_units
-from near_in_process import near_documents, near_spans
 
 from corpusforge import errors, schemas, shards
 from corpusforge.dedupe.lsh import Bands, bands_for
@@ -23,6 +21,8 @@ from corpusforge.work.bands import plan_mark_rounds, plan_pair_rounds
 from corpusforge.work.near import Signing
 from corpusforge.work.near_documents import KeepWork
 from corpusforge.work.near_spans import CutNearWork
+from tests.dedupe.in_process import write_units
+from tests.dedupe.near_in_process import near_documents, near_spans
 
 WORDS = [f"word{i}" for i in range(400)]
 SPANS = Signing(Signer(), bands_for(0.8, 64), 3)

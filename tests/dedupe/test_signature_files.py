@@ -7,7 +7,6 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
-from oracles import minhash as oracle
 
 from corpusforge import errors
 from corpusforge.dedupe.minhash import Signer
@@ -21,6 +20,7 @@ from corpusforge.dedupe.signature_files import (
     to_datasketch,
 )
 from corpusforge.text import sentence_spans
+from tests.oracles import minhash as oracle
 
 
 def near_copies(count: int) -> list[str]:

@@ -22,10 +22,10 @@ import brotli
 import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
-from raw_inputs import page, warc_record
 
 from corpusforge.documents.plan import plan_units
 from corpusforge.documents.read import ReadOptions, read_unit
+from tests.documents.raw_inputs import page, warc_record
 
 LIMIT = 4 << 20
 UNPACKED = 300

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from raw_inputs import page, read_all
+
+from tests.documents.raw_inputs import page, read_all
 
 Write = Callable[[str, bytes], Path]
 

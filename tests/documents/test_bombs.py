@@ -7,7 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from bombs import AFTER, BOMBS, UNPACKED
+
+from tests.documents.bombs import AFTER, BOMBS, UNPACKED
+
+ROOT = Path(__file__).resolve().parents[2]
 
 MOST = 256
 """Megabytes the process may grow by over all of them: 16 MiB a step of zstd or a batch of Parquet, a few copies."""
@@ -19,8 +22,8 @@ def test_bombs_stop_at_the_limit(tmp_path: Path) -> None:
     for name, (make, _, _) in BOMBS.items():
         (tmp_path / name).write_bytes(make())
         assert (tmp_path / name).stat().st_size < 8 << 20
-    command = [sys.executable, str(Path(__file__).with_name("bombs.py")), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    command = [sys.executable, "-m", "tests.documents.bombs", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     found = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()}
     for name, (_, documents, reasons) in BOMBS.items():

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from raw_inputs import page, read_all, warc_record
 
 from corpusforge import errors
 from corpusforge.documents import html_limits, html_tags, pages
 from corpusforge.documents.html_text import PageRefused, check_html, page_text
+from tests.documents.raw_inputs import page, read_all, warc_record
 from tests.oracles import html_depth
 
 Write = Callable[[str, bytes], Path]

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from raw_inputs import read_all
 
 from corpusforge import errors
 from corpusforge.documents.plan import plan_units
+from tests.documents.raw_inputs import read_all
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import pytest
 import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from raw_inputs import read_all
 
 from corpusforge import errors
+from tests.documents.raw_inputs import read_all
 
 Write = Callable[[str, bytes], Path]
 

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from raw_inputs import read_all
 
 from corpusforge import errors
+from tests.documents.raw_inputs import read_all
 
 
 def _write(path: Path, columns: dict[str, Any], **options: Any) -> Path:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from raw_inputs import read_all
 
 from corpusforge.documents import files
+from tests.documents.raw_inputs import read_all
 
 Write = Callable[[str, bytes], Path]
 

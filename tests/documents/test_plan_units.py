@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from raw_inputs import read_all
 
 from corpusforge import errors
 from corpusforge.documents.plan import plan_units, unit_size
+from tests.documents.raw_inputs import read_all
 
 Write = Callable[[str, bytes], Path]
 

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from raw_inputs import page, read_all, warc_record
 
 from corpusforge import errors
 from corpusforge.documents.plan import Piece, Unit, plan_units
 from corpusforge.documents.read import RawBatch, ReadOptions, read_unit
+from tests.documents.raw_inputs import page, read_all, warc_record
 
 Write = Callable[[str, bytes], Path]
 

@@ -6,7 +6,8 @@ import random
 from pathlib import Path
 
 import pytest
-from raw_inputs import Outcome, read_all
+
+from tests.documents.raw_inputs import Outcome, read_all
 
 SHARED = Path(__file__).resolve().parents[2] / "../shared/data"
 ARCHIVES = sorted(p for p in [*SHARED.glob("warc/*"), *SHARED.glob("warc_wrapped/*"), *SHARED.glob("nasty/*/*")])

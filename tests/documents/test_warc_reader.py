@@ -10,7 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from raw_inputs import page, read_all, warc_record
+
+from tests.documents.raw_inputs import page, read_all, warc_record
 
 Write = Callable[[str, bytes], Path]
 

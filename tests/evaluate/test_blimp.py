@@ -14,8 +14,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import pseudo_likelihood
-from tiny_models import write_checkpoint
 
 from corpusforge import errors
 from corpusforge.arrays import offsets_of
@@ -23,6 +21,8 @@ from corpusforge.evaluate.blimp import Pair, blimp, read_pairs
 from corpusforge.evaluate.likelihood import Sentences, pseudo_log_likelihoods, questions, tokenize
 from corpusforge.evaluate.run import Inputs, evaluate
 from corpusforge.trainer.model import Encoder
+from tests.evaluate.tiny_models import write_checkpoint
+from tests.oracles import pseudo_likelihood
 
 CPU = torch.device("cpu")
 MASK = 4

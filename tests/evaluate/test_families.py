@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from oracles import pseudo_likelihood
 
 from corpusforge.evaluate.encoded import encode
 from corpusforge.evaluate.finetune import scores
@@ -17,6 +16,7 @@ from corpusforge.evaluate.one_position import OnePosition
 from corpusforge.evaluate.squad_data import Questions, cut_windows
 from corpusforge.trainer.export import export, load_model
 from corpusforge.trainer.model import Architecture, Encoder, initialise
+from tests.oracles import pseudo_likelihood
 from tests.tokens.small_vocabularies import made_up_text, of_family
 
 transformers = pytest.importorskip("transformers")

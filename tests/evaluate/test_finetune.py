@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_models import write_checkpoint
 
 from corpusforge import errors
 from corpusforge.evaluate.encoded import Encoded, encode
@@ -16,6 +15,7 @@ from corpusforge.evaluate.finetune import PUBLISHED, Tuning, Wanted, fine_tune, 
 from corpusforge.evaluate.heads import Classifier, SpanExtractor
 from corpusforge.evaluate.likelihood import load_tokenizer
 from corpusforge.trainer.export import load_model
+from tests.evaluate.tiny_models import write_checkpoint
 
 CPU = torch.device("cpu")
 QUICK = Tuning(epochs=16, batch=16, learning_rate=5e-3, warmup_share=0.1, weight_decay=0.01, beta_2=0.999, clip=1.0)

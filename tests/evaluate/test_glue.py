@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_models import write_checkpoint
 
 from corpusforge import errors
 from corpusforge.evaluate.finetune import Wanted
 from corpusforge.evaluate.glue import glue
 from corpusforge.evaluate.glue_tasks import GLUE, Examples, Part, find_tasks, read_task
 from corpusforge.trainer.export import load_model
+from tests.evaluate.tiny_models import write_checkpoint
 
 FILES = {
     "CoLA": ("", 'gj04\t1\t\tShe said "yes.\ngj04\t0\t*\tYes "she said.\n'),

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from made_up_instances import Data
 
 from corpusforge import errors, shards
 from corpusforge.evaluate import mlm
@@ -28,8 +27,9 @@ from corpusforge.trainer.heldout import frozen_batches
 from corpusforge.trainer.loop import pretrain
 from corpusforge.trainer.model import Architecture, Encoder
 from corpusforge.trainer.settings import Settings as TrainSettings
+from tests.made_up_instances import Data
 
-pytest_plugins = ["made_up_data"]
+pytest_plugins = ["tests.made_up_data"]
 
 MakeData = Callable[..., Data]
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import correlations
 
 from corpusforge.evaluate import metrics
+from tests.oracles import correlations
 
 
 @given(st.integers(2, 4).flatmap(lambda k: st.tuples(st.just(k), _pairs(st.integers(0, k - 1)))))

@@ -11,8 +11,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import squad as oracle
-from tiny_models import specials_of, write_checkpoint
 
 from corpusforge import errors
 from corpusforge.evaluate.finetune import Wanted
@@ -29,6 +27,8 @@ from corpusforge.evaluate.squad_answers import (
 )
 from corpusforge.evaluate.squad_data import cut_windows, find_files, is_misplaced, read_questions
 from corpusforge.trainer.export import load_model
+from tests.evaluate.tiny_models import specials_of, write_checkpoint
+from tests.oracles import squad as oracle
 
 
 def paragraph(context: str, *asked: tuple[str, list[str]]) -> dict[str, Any]:

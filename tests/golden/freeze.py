@@ -17,9 +17,9 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path[:0] = [str(ROOT), str(HERE.parent)]
 
-from golden.cases import STAGES, TRAIN, Case  # noqa: E402
-from golden.corpus import write_corpus  # noqa: E402
-from golden.digests import digests, losses  # noqa: E402
+from tests.golden.cases import STAGES, TRAIN, Case  # noqa: E402
+from tests.golden.corpus import write_corpus  # noqa: E402
+from tests.golden.digests import digests, losses  # noqa: E402
 
 QUICKSTART = ("clean", "dedupe", "vocab", "instances")
 

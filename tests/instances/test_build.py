@@ -8,12 +8,12 @@ import pickle
 import numpy as np
 import pyarrow as pa
 import pytest
-from token_batches import SIZE, SPECIALS, donors_of, random_corpus, unmasked
 
 from corpusforge import schemas, seeds
 from corpusforge.instances.build import Builder, BuildSettings, is_heldout
 from corpusforge.instances.masking import Masker
 from corpusforge.instances.source import list_column
+from tests.instances.token_batches import SIZE, SPECIALS, donors_of, random_corpus, unmasked
 
 CORPUS = random_corpus(200)
 DONORS = donors_of(CORPUS)

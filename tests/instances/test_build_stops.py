@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from test_word_starts_built import corpus_with_words
-from token_batches import SPECIALS, donors_of
 
 from corpusforge import errors, seeds, shards
 from corpusforge.instances import build as module
@@ -19,6 +17,8 @@ from corpusforge.instances.donors import Donors
 from corpusforge.instances.masking import Masker, MaskSettings
 from corpusforge.instances.measure import judge, judge_whole
 from corpusforge.instances.source import list_column
+from tests.instances.test_word_starts_built import corpus_with_words
+from tests.instances.token_batches import SPECIALS, donors_of
 
 TOKENS = corpus_with_words()
 DONORS = donors_of(TOKENS)

@@ -7,7 +7,6 @@ import dataclasses
 import numpy as np
 import pyarrow as pa
 import pytest
-from token_batches import SPECIALS, donors_of, random_corpus, tokens_of
 
 from corpusforge import errors, shards
 from corpusforge.instances.build import Builder, BuildSettings
@@ -15,6 +14,7 @@ from corpusforge.instances.check import check_cover, check_instances, check_pair
 from corpusforge.instances.masking import MaskSettings
 from corpusforge.instances.measure import judge
 from corpusforge.instances.source import list_column, read_source
+from tests.instances.token_batches import SPECIALS, donors_of, random_corpus, tokens_of
 
 CORPUS = random_corpus(60)
 DONORS = donors_of(CORPUS)

@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles.blocks import doc_sentences
-from token_batches import SPECIALS, random_corpus, tokens_of, unmasked
 
 from corpusforge.instances.build import Builder, BuildSettings
+from tests.instances.token_batches import SPECIALS, random_corpus, tokens_of, unmasked
+from tests.oracles.blocks import doc_sentences
 
 STRUCTURES = st.lists(st.lists(st.integers(1, 30), max_size=12), max_size=8)
 

@@ -7,7 +7,6 @@ import itertools
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from token_batches import SIZE, donors_of, random_corpus, tokens_of
 
 from corpusforge.instances.donors import (
     Candidates,
@@ -19,6 +18,7 @@ from corpusforge.instances.donors import (
     take_donors,
 )
 from corpusforge.instances.source import read_source
+from tests.instances.token_batches import SIZE, donors_of, random_corpus, tokens_of
 
 CORPUS = random_corpus(300)
 

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles.blocks import full_sentences
-from test_doc_sentences import STRUCTURES, cut
-from token_batches import SPECIALS, random_corpus, tokens_of, unmasked
 
 from corpusforge.errors import InvariantBroken
 from corpusforge.instances.build import Builder, BuildSettings
 from corpusforge.instances.check import check_joined
 from corpusforge.instances.full_sentences import join_documents, plan_full_sentences
 from corpusforge.instances.source import read_source
+from tests.instances.test_doc_sentences import STRUCTURES, cut
+from tests.instances.token_batches import SPECIALS, random_corpus, tokens_of, unmasked
+from tests.oracles.blocks import full_sentences
 
 
 def builder(length: int, *, masks: bool = False) -> Builder:

@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_doc_sentences import STRUCTURES, cut
-from token_batches import SPECIALS, tokens_of
 
 from corpusforge import schemas
 from corpusforge.instances.build import Builder, BuildSettings
 from corpusforge.instances.long_sentences import POLICIES, limit_sentences
+from tests.instances.test_doc_sentences import STRUCTURES, cut
+from tests.instances.token_batches import SPECIALS, tokens_of
 
 
 def with_word_starts(tokens: pa.RecordBatch) -> pa.RecordBatch:

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles.mask_units import budget_of, mask_one
-from test_masking import instances, rows
-from token_batches import SPECIALS
 
 from corpusforge import seeds
 from corpusforge.instances.mask_spans import NGRAM_SHARES, run_lengths, span_shares, thresholds
 from corpusforge.instances.masking import Masked, Masker, MaskSettings
+from tests.instances.test_masking import instances, rows
+from tests.instances.token_batches import SPECIALS
+from tests.oracles.mask_units import budget_of, mask_one
 
 SPECIAL = set(np.flatnonzero(SPECIALS.is_special()).tolist())
 WORDS = SPECIALS.words().tolist()

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles.mask_words import mask_one
-from token_batches import SIZE, SPECIALS
 
 from corpusforge import seeds
 from corpusforge.arrays import offsets_of
 from corpusforge.instances.masking import Masker, MaskSettings, Specials, mask_batch, mask_counts
+from tests.instances.token_batches import SIZE, SPECIALS
+from tests.oracles.mask_words import mask_one
 
 
 def instances(lengths, seed=0):

@@ -12,14 +12,21 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from distributions import DEVIATIONS, chi_square_limits, fits, same_counts, same_distribution, same_share
-from oracles import bert_masks, bert_pairs
-from token_batches import SPECIALS, donors_of, tokens_of
 
 from corpusforge.instances.build import Builder, BuildSettings
 from corpusforge.instances.masking import MaskSettings
 from corpusforge.instances.plan import Plan
 from corpusforge.instances.source import list_column, read_source
+from tests.instances.distributions import (
+    DEVIATIONS,
+    chi_square_limits,
+    fits,
+    same_counts,
+    same_distribution,
+    same_share,
+)
+from tests.instances.token_batches import SPECIALS, donors_of, tokens_of
+from tests.oracles import bert_masks, bert_pairs
 
 LENGTH, PREDICTIONS = 64, 9  # 0.15 * 64 is 9.6: the cap counts for the longest
 

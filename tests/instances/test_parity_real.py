@@ -9,9 +9,6 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
-from distributions import DEVIATIONS, fits, same_counts, same_distribution
-from oracles import bert_pairs, mask_streams
-from real_tokens import wikipedia
 
 from corpusforge import seeds
 from corpusforge.instances.build import Builder, BuildSettings
@@ -19,6 +16,9 @@ from corpusforge.instances.mask_spans import NGRAM_SHARES, run_lengths, span_sha
 from corpusforge.instances.mask_units import units_of
 from corpusforge.instances.masking import Masker, MaskSettings, mask_counts
 from corpusforge.instances.source import Source, list_column, read_source
+from tests.instances.distributions import DEVIATIONS, fits, same_counts, same_distribution
+from tests.instances.real_tokens import wikipedia
+from tests.oracles import bert_pairs, mask_streams
 
 SHARES = {"ngram": NGRAM_SHARES, "span": span_shares()}
 MEANS = {"ngram": 18 / 11, "span": 3.797}

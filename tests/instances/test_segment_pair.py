@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import bert_pairs
-from token_batches import SPECIALS, donors_of, random_corpus, tokens_of, unmasked
 
 from corpusforge.instances.build import Builder, BuildSettings
 from corpusforge.instances.segment_pair import binomial_half, truncate
 from corpusforge.instances.source import read_source
+from tests.instances.token_batches import SPECIALS, donors_of, random_corpus, tokens_of, unmasked
+from tests.oracles import bert_pairs
 
 STRUCTURES = st.lists(st.lists(st.integers(1, 30), max_size=12), min_size=1, max_size=8)
 

@@ -7,11 +7,11 @@ import math
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_segment_pair import distinct
-from token_batches import SPECIALS, donors_of, random_corpus, tokens_of, unmasked
 
 from corpusforge.instances.build import Builder, BuildSettings
 from corpusforge.instances.source import read_source
+from tests.instances.test_segment_pair import distinct
+from tests.instances.token_batches import SPECIALS, donors_of, random_corpus, tokens_of, unmasked
 
 STRUCTURES = st.lists(st.lists(st.integers(1, 9), max_size=12), min_size=2, max_size=8)
 

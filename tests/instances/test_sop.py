@@ -8,12 +8,12 @@ import random
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import bert_pairs
-from test_segment_pair import distinct, same_distribution
-from token_batches import SPECIALS, random_corpus, tokens_of, unmasked
 
 from corpusforge.instances.build import Builder, BuildSettings
 from corpusforge.instances.source import read_source
+from tests.instances.test_segment_pair import distinct, same_distribution
+from tests.instances.token_batches import SPECIALS, random_corpus, tokens_of, unmasked
+from tests.oracles import bert_pairs
 
 STRUCTURES = st.lists(st.lists(st.integers(1, 30), max_size=12), min_size=1, max_size=8)
 

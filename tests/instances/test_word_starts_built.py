@@ -7,13 +7,13 @@ import dataclasses
 import numpy as np
 import pyarrow as pa
 import pytest
-from token_batches import SPECIALS, donors_of, random_corpus
 
 from corpusforge import errors, schemas
 from corpusforge.instances.build import Builder, BuildSettings
 from corpusforge.instances.check import check_instances
 from corpusforge.instances.masking import MaskSettings
 from corpusforge.instances.source import list_column
+from tests.instances.token_batches import SPECIALS, donors_of, random_corpus
 
 FORMATS = ("doc-sentences", "full-sentences", "segment-pair", "sentence-pair", "sop")
 

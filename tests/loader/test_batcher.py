@@ -11,14 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_up_instances import Data
 
 from corpusforge import errors
 from corpusforge.instances.masking import MaskSettings
 from corpusforge.loader import Batch, Batcher, BatchSettings
 from corpusforge.loader.epochs import BYTES_A_UNIT, BYTES_OF_BATCHES, BYTES_OF_PACKS
+from tests.made_up_instances import Data
 
-pytest_plugins = ["made_up_data"]
+pytest_plugins = ["tests.made_up_data"]
 MakeData = Callable[..., Data]
 
 PADDED = BatchSettings(tokens=256)

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from made_up_instances import VOCABULARY, Data, write_table
 
 from corpusforge import errors, schemas, shards
 from corpusforge.loader.corpus import (
@@ -23,8 +22,9 @@ from corpusforge.loader.corpus import (
 from corpusforge.loader.order import BYTES_A_PIECE, Pieces, Stream, streams
 from corpusforge.trainer.course import chart
 from corpusforge.trainer.settings import Settings
+from tests.made_up_instances import VOCABULARY, Data, write_table
 
-pytest_plugins = ["made_up_data"]
+pytest_plugins = ["tests.made_up_data"]
 MakeData = Callable[..., Data]
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from made_up_instances import Data
 
 from corpusforge.loader import Batcher, BatchSettings
+from tests.made_up_instances import Data
 
-pytest_plugins = ["made_up_data"]
+pytest_plugins = ["tests.made_up_data"]
 PAGE = Path(__file__).resolve().parents[2] / "docs/instances.md"
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_up_instances import Data
 
 from corpusforge import errors
 from corpusforge.instances.measure import LENGTH_BINS
 from corpusforge.loader import Batcher, BatchSettings, outlook
 from corpusforge.shards import Manifest
+from tests.made_up_instances import Data
 
-pytest_plugins = ["made_up_data"]
+pytest_plugins = ["tests.made_up_data"]
 
 
 def counted(data: Data, longest: int, copies: int) -> None:

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import packing as oracle
 
 from corpusforge.loader.packing import Packs, best_fit, pack
+from tests.oracles import packing as oracle
 
 
 def held(packs: Packs, lengths: np.ndarray) -> list[list[int]]:

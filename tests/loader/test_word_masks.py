@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from made_up_instances import VOCABULARY
 
 from corpusforge import schemas, seeds, shards
 from corpusforge.instances.build import Builder, BuildSettings
@@ -16,6 +15,7 @@ from corpusforge.instances.masking import UNITS, Masker, MaskSettings, Specials
 from corpusforge.loader.corpus import BYTES_AN_INSTANCE, BYTES_OF_WORD_STARTS, Corpus, flat_positions, open_corpus
 from corpusforge.loader.order import cut_pieces
 from corpusforge.loader.rows import draw_masks, gather
+from tests.made_up_instances import VOCABULARY
 
 SPECIALS = Specials(VOCABULARY, 0, 1, 2, 3, 4, (5, 6))
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from oracles.c4_tfds import Verdict
+from tests.oracles.c4_tfds import Verdict
 
 
 def clean_page(text: str, rules: Any, count_sentences: Callable[[str], int], badwords: Iterable[str] = ()) -> Verdict:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oracles.gopher import duplicates
+from tests.oracles.gopher import duplicates
 
 
 def first_broken(text: str, rules: Any) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from oracles.mask_words import word
+from tests.oracles.mask_words import word
 
 
 def units_of(ids, starts, special):

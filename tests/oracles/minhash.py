@@ -9,7 +9,8 @@ import unicodedata
 from collections.abc import Sequence
 
 import xxhash
-from oracles.spans import words_of
+
+from tests.oracles.spans import words_of
 
 WORD = 2**64 - 1
 MULTIPLIER = 0x9E3779B97F4A7C15

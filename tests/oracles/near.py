@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import xxhash
-from oracles import minhash
-from oracles.spans import sentences_of
+
+from tests.oracles import minhash
+from tests.oracles.spans import sentences_of
 
 Item = tuple[str, int]
 """A document and the number of the first sentence; a whole document is its own sentence 0."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from handmade_run import make_run
+
+from tests.report.handmade_run import make_run
 
 
 @pytest.fixture

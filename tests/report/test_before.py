@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from handmade_run import write_stage
 from rich.console import Console
 
 from corpusforge import schemas, shards
@@ -17,6 +16,7 @@ from corpusforge.report.inspect import inspect
 from corpusforge.sections import Recipe
 from corpusforge.stages import corpus
 from corpusforge.stages.stage import Execution
+from tests.report.handmade_run import write_stage
 
 TEXT = "Menu. Home.\nOwn one. Own two. Own three.\nIt came. It saw. It went.\nOwn four."
 OTHER = "Menu. Home.\nOther. It came. It saw. It went. Yes."

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
-from handmade_run import HOSTILE
 from rich.console import Console
 
 from corpusforge.report.inspect import inspect
 from corpusforge.schemas import CLUSTERS
 from corpusforge.shards import ShardWriter
+from tests.report.handmade_run import HOSTILE
 
 
 def shown(path: Path, **options: int) -> str:

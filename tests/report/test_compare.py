@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from handmade_run import HOSTILE, document, reject, write_stage
 
 from corpusforge import errors, schemas
 from corpusforge.cli import cli
 from corpusforge.report import compare, paired
 from corpusforge.seeds import rng_for
 from corpusforge.shards import Manifest
+from tests.report.handmade_run import HOSTILE, document, reject, write_stage
 
 REASONS = ["page:few-sentences", "page:language", "page:badword"]
 

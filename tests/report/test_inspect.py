@@ -7,12 +7,12 @@ import struct
 from pathlib import Path
 
 import pytest
-from handmade_run import HOSTILE, document, write_stage
 from rich.console import Console
 
 from corpusforge import errors, schemas, shards
 from corpusforge.report.inspect import inspect
 from corpusforge.report.marked import merge
+from tests.report.handmade_run import HOSTILE, document, write_stage
 
 
 def shown(path: Path | str, *, colour: bool = False, **options: object) -> str:

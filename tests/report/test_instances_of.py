@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from handmade_run import write_stage
 from rich.console import Console
 
 from corpusforge import errors, schemas, seeds
 from corpusforge.report.inspect import inspect
+from tests.report.handmade_run import write_stage
 
 ID, OTHER = f"{1:032x}", f"{2:032x}"
 

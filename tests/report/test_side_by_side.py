@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from handmade_run import write_stage
 
 from corpusforge import errors, shards
 from corpusforge.cli import cli
 from corpusforge.report.side_by_side import show_side_by_side
 from corpusforge.shards import Manifest
+from tests.report.handmade_run import write_stage
 
 
 def evaluated(folder: Path, checkpoint: str, tasks: dict[str, Any], settings: dict[str, Any], data: str = "d") -> str:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from handmade_run import write_stage
 from rich.console import Console
 
 from corpusforge import schemas, shards
@@ -18,6 +17,7 @@ from corpusforge.report.survivors import told, trails
 from corpusforge.sections import Recipe
 from corpusforge.stages import corpus
 from corpusforge.stages.stage import Execution
+from tests.report.handmade_run import write_stage
 
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"]
 SENTENCES = [f"The {word} of it goes here." for word in WORDS]

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from handmade_run import write_stage
 
 from corpusforge import errors
 from corpusforge.cli import cli
 from corpusforge.report.figures import losses_figure
 from corpusforge.report.trainings import curve, write_trainings
 from corpusforge.shards import Manifest
+from tests.report.handmade_run import write_stage
 
 pytest.importorskip("plotly")
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from test_dedupe_index import page, stage
 
 from corpusforge import errors, sections
 from corpusforge.cli import cli, main
@@ -15,6 +14,7 @@ from corpusforge.sections import Dedupe, Instances, Recipe, Vocab
 from corpusforge.stages import corpus, preview
 from corpusforge.stages.served import FOR, check_given, unused_lines
 from corpusforge.stages.stage import Execution
+from tests.stages.test_dedupe_index import page, stage
 
 FLAGS = {
     "--span-sentences": ("4", "exact-spans or near-spans"),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import hard_text
 from hypothesis import strategies as st
+
+from tests.tokens import hard_text
 
 TRAPS = [
     *"abst'!1² \n\t\u3000\xa0\u2028é東",

@@ -3,15 +3,15 @@ from __future__ import annotations
 import functools
 import random
 
-import hard_text
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import wordpiece
 
 from corpusforge.tokens import counts
 from corpusforge.tokens.counts import COUNTS, count_words, merge_counts, pack_counts, read_counts, select_counts
 from corpusforge.tokens.words import Normalization, WordSplitter
+from tests.oracles import wordpiece
+from tests.tokens import hard_text
 
 
 def as_dict(table: pa.Table) -> dict[str, int]:

@@ -6,12 +6,10 @@ import json
 import pickle
 from pathlib import Path
 
-import hard_text
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import wordpiece
 
 from corpusforge import text
 from corpusforge.schemas import DOCUMENTS, tokens_schema
@@ -20,6 +18,8 @@ from corpusforge.tokens.encode import Encoder
 from corpusforge.tokens.learn_wordpiece import learn_wordpiece
 from corpusforge.tokens.vocab import Vocab
 from corpusforge.tokens.words import Normalization
+from tests.oracles import wordpiece
+from tests.tokens import hard_text
 
 SENTENCES = [
     "The quick brown fox jumps over the lazy dog. ",

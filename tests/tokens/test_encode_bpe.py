@@ -5,12 +5,10 @@ import itertools
 import json
 from pathlib import Path
 
-import gpt2_text
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
-from oracles import gpt2
 
 from corpusforge import text
 from corpusforge.schemas import DOCUMENTS
@@ -19,6 +17,8 @@ from corpusforge.tokens.encode import Encoder
 from corpusforge.tokens.gpt2_split import GPT2
 from corpusforge.tokens.learn_bpe import learn_bpe
 from corpusforge.tokens.vocab import Vocab
+from tests.oracles import gpt2
+from tests.tokens import gpt2_text
 
 SENTENCES = ["The quick brown fox isn't lazy. ", "Zoë's naïve,  they're not.\n\n", "東京で会う。", " <s> mask <mask> "]
 VOCAB = learn_bpe(count_words(pa.array([s * 3 for s in SENTENCES]), GPT2), 384, unused=4)

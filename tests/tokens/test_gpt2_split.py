@@ -6,17 +6,17 @@ import json
 import pickle
 from pathlib import Path
 
-import gpt2_text
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import gpt2
 
 from corpusforge.text import text_bytes
 from corpusforge.tokens.columns import Words
 from corpusforge.tokens.gpt2_split import _SPACE, GPT2, LETTERS, Gpt2Cutting, Gpt2Splitter, splitter_for
+from tests.oracles import gpt2
+from tests.tokens import gpt2_text
 
 PREFIXED = Gpt2Cutting(add_prefix_space=True)
 

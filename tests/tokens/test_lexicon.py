@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import lexicon as oracle
-from test_encode import UNCASED, documents
 
 from corpusforge import errors
 from corpusforge.tokens.columns import Words
 from corpusforge.tokens.encode import Encoder
 from corpusforge.tokens.lexicon import Lexicon, Segmenter
 from corpusforge.tokens.words import Normalization
+from tests.oracles import lexicon as oracle
+from tests.tokens.test_encode import UNCASED, documents
 
 CUTTING = Normalization()
 

@@ -9,7 +9,6 @@ import pickle
 import unicodedata
 from pathlib import Path
 
-import hard_text
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -19,6 +18,7 @@ from corpusforge.text import text_bytes
 from corpusforge.tokens.columns import Words
 from corpusforge.tokens.learn_sentencepiece import charsmap_of
 from corpusforge.tokens.pieces import PieceCutting, PieceSplitter
+from tests.tokens import hard_text
 
 ALBERT, CASED = PieceCutting(), PieceCutting(strip_accents=False, lowercase=False)
 NMT = PieceCutting(False, False, False, charsmap_of("nmt_nfkc"))

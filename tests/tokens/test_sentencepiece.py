@@ -9,7 +9,6 @@ import json
 import pickle
 from pathlib import Path
 
-import hard_text
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,6 +28,7 @@ from corpusforge.tokens.pieces import PieceCutting
 from corpusforge.tokens.report import describe
 from corpusforge.tokens.sentencepiece_family import SentencePiece
 from corpusforge.tokens.vocab import Vocab
+from tests.tokens import hard_text
 
 SENTENCES = [
     "The quick brown fox jumps over the lazy dog, the quick dog. ",

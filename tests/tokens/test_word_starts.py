@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_encode import SENTENCES, UNCASED, documents, sentences_of
 
 from corpusforge.schemas import tokens_schema
 from corpusforge.tokens.columns import Words
 from corpusforge.tokens.encode import Encoder
 from corpusforge.tokens.vocab import Vocab
 from corpusforge.tokens.wordpiece import WordPiece
+from tests.tokens.test_encode import SENTENCES, UNCASED, documents, sentences_of
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,7 +6,6 @@ import functools
 
 import pyarrow as pa
 import pytest
-from test_encode import documents
 
 from corpusforge.sections import Vocab as Section
 from corpusforge.tokens.counts import count_words, pack_counts
@@ -14,6 +13,7 @@ from corpusforge.tokens.encode import Encoder
 from corpusforge.tokens.families import cutting_of, learn, select
 from corpusforge.tokens.lexicon import Lexicon
 from corpusforge.tokens.vocab import Vocab
+from tests.tokens.test_encode import documents
 
 TEXT = "Hello, old York! We saw new york and a new yorker in New York."
 FAMILIES = ("wordpiece", "bpe", "unigram", "sentencepiece-bpe")

@@ -6,18 +6,18 @@ import json
 import pickle
 from pathlib import Path
 
-import hard_text
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import wordpiece
 
 from corpusforge.text import text_bytes
 from corpusforge.tokens.characters import ODD
 from corpusforge.tokens.columns import Words, ragged_positions
 from corpusforge.tokens.words import Normalization, WordSplitter, splitter_for
+from tests.oracles import wordpiece
+from tests.tokens import hard_text
 
 UNCASED, CASED = Normalization(True), Normalization(False)
 ALL = [UNCASED, CASED, Normalization(True, False), Normalization(False, True, False), Normalization(True, clean=False)]

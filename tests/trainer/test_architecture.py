@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from made_up_instances import Data
 from torch import nn
 
 from corpusforge.instances.masking import MaskSettings
@@ -15,8 +14,9 @@ from corpusforge.trainer.model import Architecture, Encoder, initialise
 from corpusforge.trainer.prepare import prepare
 from corpusforge.trainer.presets import PRESETS
 from corpusforge.trainer.settings import Settings
+from tests.made_up_instances import Data
 
-pytest_plugins = ["made_up_data"]
+pytest_plugins = ["tests.made_up_data"]
 
 PUBLISHED = {
     "bert": {"epsilon": 1e-12, "activation": "gelu", "segments": 2, "dropout": 0.1},

@@ -9,7 +9,6 @@ import pytest
 import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
-from made_up_instances import Data
 
 from corpusforge import shards
 from corpusforge.instances.masking import Masker, MaskSettings
@@ -19,8 +18,9 @@ from corpusforge.loader.layout import cut_micro_batches
 from corpusforge.loader.order import cut_pieces
 from corpusforge.loader.rows import Rows, draw_masks, gather
 from corpusforge.trainer.batches import make_batches
+from tests.made_up_instances import Data
 
-pytest_plugins = ["made_up_data"]
+pytest_plugins = ["tests.made_up_data"]
 MakeData = Callable[..., Data]
 
 

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_up_instances import Data
-from training_runs import Said, stop_at, train
 
 from corpusforge import errors
 from corpusforge.trainer import budget as budget_module
@@ -23,8 +21,10 @@ from corpusforge.trainer.course import Course, Mark, chart
 from corpusforge.trainer.plan import plan as plan_of
 from corpusforge.trainer.prepare import Job, prepare
 from corpusforge.trainer.settings import Settings
+from tests.made_up_instances import Data
+from tests.trainer.training_runs import Said, stop_at, train
 
-pytest_plugins = ["made_up_data"]
+pytest_plugins = ["tests.made_up_data"]
 
 MakeData = Callable[..., Data]
 

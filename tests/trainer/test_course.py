@@ -13,8 +13,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from made_up_instances import Data
-from training_runs import assert_equal_runs, logged, stop_at, train
 
 from corpusforge import errors
 from corpusforge.loader.order import Part, Ramp
@@ -23,8 +21,10 @@ from corpusforge.trainer.course import chart
 from corpusforge.trainer.prepare import prepare
 from corpusforge.trainer.schedule import DECAYS, learning_rate
 from corpusforge.trainer.settings import Settings
+from tests.made_up_instances import Data
+from tests.trainer.training_runs import assert_equal_runs, logged, stop_at, train
 
-pytest_plugins = ["made_up_data"]
+pytest_plugins = ["tests.made_up_data"]
 
 MakeData = Callable[..., Data]
 

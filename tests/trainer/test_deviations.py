@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from made_up_instances import Data
-from training_runs import Said, train
 
 from corpusforge.instances.masking import MaskSettings
 from corpusforge.trainer import facts
@@ -18,8 +16,10 @@ from corpusforge.trainer.plan import parameters, plan
 from corpusforge.trainer.prepare import prepare
 from corpusforge.trainer.presets import PRESETS
 from corpusforge.trainer.settings import Settings
+from tests.made_up_instances import Data
+from tests.trainer.training_runs import Said, train
 
-pytest_plugins = ["made_up_data"]
+pytest_plugins = ["tests.made_up_data"]
 
 MakeData = Callable[..., Data]
 

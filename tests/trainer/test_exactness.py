@@ -14,18 +14,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_up_instances import Data
-from training_runs import Said, assert_equal_runs, logged, stop_at, train
-from work.test_instances_work import SETTINGS as BUILT
-from work.test_instances_work import VOCAB, build
 
 from corpusforge import shards
 from corpusforge.loader.rows import gather
 from corpusforge.trainer import checkpoint, heldout
 from corpusforge.trainer.prepare import prepare
 from corpusforge.trainer.settings import Settings
+from tests.made_up_instances import Data
+from tests.trainer.training_runs import Said, assert_equal_runs, logged, stop_at, train
+from tests.work.test_instances_work import SETTINGS as BUILT
+from tests.work.test_instances_work import VOCAB, build
 
-pytest_plugins = ["made_up_data"]
+pytest_plugins = ["tests.made_up_data"]
 
 MakeData = Callable[..., Data]
 

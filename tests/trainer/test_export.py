@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from made_up_instances import write_vocabulary
 from safetensors import safe_open
 
 from corpusforge import errors
 from corpusforge.trainer.export import export, load_model, model_card
 from corpusforge.trainer.model import Architecture, Encoder, initialise
+from tests.made_up_instances import write_vocabulary
 
 transformers = pytest.importorskip("transformers")
 

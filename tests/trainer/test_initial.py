@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from made_up_instances import Data
 from safetensors.torch import load_file, save_file
-from training_runs import Said, assert_equal_runs, stop_at, train
 
 from corpusforge import errors
 from corpusforge.tokens.vocab import Vocab
@@ -23,10 +21,12 @@ from corpusforge.trainer.initial import fill
 from corpusforge.trainer.model import Encoder, initialise
 from corpusforge.trainer.prepare import prepare
 from corpusforge.trainer.settings import Settings
+from tests.made_up_instances import Data
+from tests.trainer.training_runs import Said, assert_equal_runs, stop_at, train
 
 transformers = pytest.importorskip("transformers")
 
-pytest_plugins = ["made_up_data"]
+pytest_plugins = ["tests.made_up_data"]
 
 MakeData = Callable[..., Data]
 PRESETS = {"bert": "bert-tiny", "roberta": "roberta-tiny", "albert": "albert-tiny"}

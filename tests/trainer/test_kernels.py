@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from made_up_instances import Data
 from torch import Tensor
-from training_runs import Said, logged, train
 
 from corpusforge.trainer.compiled import compiled
 from corpusforge.trainer.model import Encoder, initialise
@@ -19,8 +17,10 @@ from corpusforge.trainer.plan import plan
 from corpusforge.trainer.prepare import Job, prepare
 from corpusforge.trainer.settings import Settings
 from corpusforge.trainer.step import gradients
+from tests.made_up_instances import Data
+from tests.trainer.training_runs import Said, logged, train
 
-pytest_plugins = ["made_up_data"]
+pytest_plugins = ["tests.made_up_data"]
 MakeData = Callable[..., Data]
 
 

@@ -16,9 +16,7 @@ from typing import Any
 
 import pytest
 import torch
-from made_up_instances import Data, write_vocabulary
 from safetensors.torch import load_file
-from training_runs import Said, assert_equal_runs, steady, stop_at, train
 
 from corpusforge import errors, shards
 from corpusforge.trainer import checkpoint, heldout, log, run
@@ -26,8 +24,10 @@ from corpusforge.trainer.export import load_model
 from corpusforge.trainer.plan import PROCESS_BYTES, memory_bytes, parameters, plan
 from corpusforge.trainer.prepare import prepare
 from corpusforge.trainer.settings import Settings
+from tests.made_up_instances import Data, write_vocabulary
+from tests.trainer.training_runs import Said, assert_equal_runs, steady, stop_at, train
 
-pytest_plugins = ["made_up_data"]
+pytest_plugins = ["tests.made_up_data"]
 
 MakeData = Callable[..., Data]
 

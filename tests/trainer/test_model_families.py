@@ -11,12 +11,9 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from made_up_instances import Data
 from safetensors.torch import load_file
-from test_ranks import assert_close, launch, weights
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
-from training_runs import assert_equal_runs, stop_at, train
 
 from corpusforge import errors
 from corpusforge.instances.masking import Masker, MaskSettings
@@ -39,8 +36,11 @@ from corpusforge.trainer.prepare import prepare
 from corpusforge.trainer.presets import PRESETS
 from corpusforge.trainer.settings import Settings
 from corpusforge.trainer.step import gradients, update
+from tests.made_up_instances import Data
+from tests.trainer.test_ranks import assert_close, launch, weights
+from tests.trainer.training_runs import assert_equal_runs, stop_at, train
 
-pytest_plugins = ["made_up_data"]
+pytest_plugins = ["tests.made_up_data"]
 
 MakeData = Callable[..., Data]
 SPANS = MaskSettings(unit="span")

@@ -11,18 +11,18 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_up_instances import Data
-from oracles.optimizers import Slow
 from safetensors.torch import load_file
 from torch import nn
-from training_runs import assert_equal_runs, stop_at, train
 
 from corpusforge.trainer import checkpoint
 from corpusforge.trainer.optimizers import NAMES, make_optimizer
 from corpusforge.trainer.presets import find_preset
 from corpusforge.trainer.settings import Settings
+from tests.made_up_instances import Data
+from tests.oracles.optimizers import Slow
+from tests.trainer.training_runs import assert_equal_runs, stop_at, train
 
-pytest_plugins = ["made_up_data"]
+pytest_plugins = ["tests.made_up_data"]
 
 PRESET = find_preset("bert-tiny")
 

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_up_instances import Data
-from training_runs import Said, logged, stop_at, train
 
 from corpusforge.loader.corpus import Corpus
 from corpusforge.loader.unigram import sampled_rows, token_counts, unigram_entropy
@@ -20,8 +18,10 @@ from corpusforge.trainer import plateau
 from corpusforge.trainer.plateau import Plateau
 from corpusforge.trainer.prepare import Job, prepare
 from corpusforge.trainer.settings import Settings
+from tests.made_up_instances import Data
+from tests.trainer.training_runs import Said, logged, stop_at, train
 
-pytest_plugins = ["made_up_data"]
+pytest_plugins = ["tests.made_up_data"]
 
 MakeData = Callable[..., Data]
 

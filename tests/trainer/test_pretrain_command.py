@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from made_up_instances import Data
 
 from corpusforge import errors
 from corpusforge.cli import cli
 from corpusforge.shards import Manifest
 from corpusforge.stages.claim import digest_of
 from corpusforge.trainer import checkpoint
+from tests.made_up_instances import Data
 
-pytest_plugins = ["made_up_data"]
+pytest_plugins = ["tests.made_up_data"]
 
 QUICK = ["--preset", "bert-tiny", "--steps", "4", "--batch-tokens", "320", "--learning-rate", "1e-3"]
 QUICK += ["--evaluate-steps", "2", "--log-steps", "1", "--device", "cpu", "--quiet"]

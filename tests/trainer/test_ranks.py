@@ -16,17 +16,17 @@ from typing import Any
 
 import pytest
 import torch
-from made_up_instances import Data
 from safetensors.torch import load_file
-from training_runs import assert_equal_runs, logged, train
 
 from corpusforge import shards
 from corpusforge.trainer import checkpoint, ranks
 from corpusforge.trainer.ranks import Ranks
 from corpusforge.trainer.settings import Settings
 from corpusforge.trainer.signals import StopFlag
+from tests.made_up_instances import Data
+from tests.trainer.training_runs import assert_equal_runs, logged, train
 
-pytest_plugins = ["made_up_data"]
+pytest_plugins = ["tests.made_up_data"]
 MakeData = Callable[..., Data]
 SCRIPT = Path(__file__).parent / "ranks_script.py"
 

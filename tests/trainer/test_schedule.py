@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from made_up_instances import Data
 
 from corpusforge import errors, recipe, sections
 from corpusforge.trainer.course import chart
@@ -16,8 +15,9 @@ from corpusforge.trainer.loop import pretrain
 from corpusforge.trainer.presets import PRESETS, find_preset
 from corpusforge.trainer.schedule import learning_rate
 from corpusforge.trainer.settings import Settings, differences
+from tests.made_up_instances import Data
 
-pytest_plugins = ["made_up_data"]
+pytest_plugins = ["tests.made_up_data"]
 
 
 def by_the_book(step: int, peak: float, warmup: int, steps: int) -> float:

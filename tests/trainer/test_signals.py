@@ -13,12 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from made_up_instances import Data
 
 from corpusforge.shards import Manifest
 from corpusforge.trainer import checkpoint
+from tests.made_up_instances import Data
 
-pytest_plugins = ["made_up_data"]
+pytest_plugins = ["tests.made_up_data"]
 
 RECIPE = """
 name = "made-up"

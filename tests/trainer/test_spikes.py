@@ -13,17 +13,17 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from made_up_instances import Data
-from oracles.running import running
 from safetensors.torch import load_file
-from training_runs import assert_equal_runs, stop_at, train
 
 from corpusforge import errors
 from corpusforge.trainer import checkpoint, run, spikes
 from corpusforge.trainer.settings import Settings
 from corpusforge.trainer.spikes import FORGETS, MOST_IN_A_ROW, QUIET_STEPS, Spikes
+from tests.made_up_instances import Data
+from tests.oracles.running import running
+from tests.trainer.training_runs import assert_equal_runs, stop_at, train
 
-pytest_plugins = ["made_up_data"]
+pytest_plugins = ["tests.made_up_data"]
 
 MakeData = Callable[..., Data]
 

@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from made_up_instances import Data
 
 from corpusforge.trainer.model import Encoder, initialise
 from corpusforge.trainer.prepare import prepare
 from corpusforge.trainer.settings import Settings
 from corpusforge.trainer.step import gradients
+from tests.made_up_instances import Data
 
-pytest_plugins = ["made_up_data"]
+pytest_plugins = ["tests.made_up_data"]
 
 
 @pytest.mark.parametrize("pairs", [False, True])

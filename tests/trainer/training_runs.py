@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 import torch
-from made_up_instances import Data
 from safetensors.torch import load_file
 
 from corpusforge.trainer import checkpoint
 from corpusforge.trainer.loop import pretrain
 from corpusforge.trainer.settings import Settings
+from tests.made_up_instances import Data
 
 
 class Said:

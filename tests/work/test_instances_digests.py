@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_instances_work import DONORS, HELDOUT, SETTINGS, VOCAB, nothing, write_documents
 
 from corpusforge import shards
 from corpusforge.content import combine
@@ -17,6 +16,7 @@ from corpusforge.instances.build import BuildSettings
 from corpusforge.instances.masking import MaskSettings
 from corpusforge.units import ShardUnit
 from corpusforge.work import instances as work
+from tests.work.test_instances_work import DONORS, HELDOUT, SETTINGS, VOCAB, nothing, write_documents
 
 FORMATS = ("doc-sentences", "full-sentences", "segment-pair", "sentence-pair", "sop")
 UNITS = ("token", "whole-word", "ngram", "span")
