@@ -19,7 +19,7 @@ from corpusforge import errors, recipe
 from corpusforge.beam import engine
 from corpusforge.evaluate.blimp import read_pairs
 from corpusforge.sections import Recipe
-from corpusforge.stages import corpus
+from corpusforge.stages import clean
 from corpusforge.stages.stage import Execution
 
 PACKAGE = Path(__file__).resolve().parent.parent / "corpusforge"
@@ -106,7 +106,7 @@ def test_pickles_among_the_input_are_not_opened(tmp_path: Path) -> None:
         (tmp_path / "in" / name).write_bytes(data)
     row = {"text": [b"A line of text that is here."], "url": [packed], "timestamp": [packed]}
     pq.write_table(pa.table(row), tmp_path / "in" / "e.parquet")
-    corpus.clean(_settings(tmp_path / "in"), str(tmp_path / "out"), Execution(workers=1))
+    clean.clean(_settings(tmp_path / "in"), str(tmp_path / "out"), Execution(workers=1))
     assert not (tmp_path / "ran").exists()
 
 
@@ -135,7 +135,7 @@ def test_no_name_in_an_archive_becomes_a_path(tmp_path: Path) -> None:
     (inside / "x..%2f..%2foutside.jsonl").write_text("\n".join(rows))
     (inside / "x\\..\\outside.jsonl").write_text("\n".join(rows))
     before = sorted(tmp_path.rglob("*"))
-    manifest = corpus.clean(_settings(inside), str(tmp_path / "deep" / "out"), Execution(workers=1)).manifest
+    manifest = clean.clean(_settings(inside), str(tmp_path / "deep" / "out"), Execution(workers=1)).manifest
     assert manifest.statistics["documents_in"] == 3 * len(HOSTILE)
     written = set(tmp_path.rglob("*")) - set(before)
     assert all((tmp_path / "deep" / "out") in path.parents or path == tmp_path / "deep" / "out" for path in written)

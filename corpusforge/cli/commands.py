@@ -67,12 +67,12 @@ def clean_command(inputs: tuple[str, ...], output: str, dry_run: bool, sample: i
     if sample and not dry_run:
         raise click.UsageError("--sample is for --dry-run; a run reads the whole input")
     made, execution = read_flags(flags, **{"input.paths": list(inputs)})
-    from corpusforge.stages import corpus, preview, summary
+    from corpusforge.stages import clean, preview, summary
 
     if dry_run:
         summary.show_preview(preview.clean(made, sample or 1000))
     else:
-        summary.show_outcome(corpus.clean(made, output, execution))
+        summary.show_outcome(clean.clean(made, output, execution))
 
 
 @cli.command("dedupe")
@@ -100,12 +100,12 @@ def clean_command(inputs: tuple[str, ...], output: str, dry_run: bool, sample: i
 def dedupe_command(documents: str, output: str, dry_run: bool, **flags: Any) -> None:
     """Cut repeats from the cleaned documents in DIR; all but one copy of each goes."""
     made, execution = read_flags(flags)
-    from corpusforge.stages import corpus, preview, summary
+    from corpusforge.stages import dedupe, preview, summary
 
     if dry_run:
         summary.show_preview(preview.dedupe(made, documents, execution))
     else:
-        summary.show_outcome(corpus.dedupe(made, documents, output, execution))
+        summary.show_outcome(dedupe.dedupe(made, documents, output, execution))
 
 
 @cli.command("train-vocab")
@@ -132,9 +132,9 @@ def train_vocab_command(documents: str, output: str, **flags: Any) -> None:
     The folder written loads with transformers.AutoTokenizer as it stands.
     """
     made, execution = read_flags(flags)
-    from corpusforge.stages import instances, summary
+    from corpusforge.stages import summary, train_vocab
 
-    summary.show_outcome(instances.train_vocab(made, documents, output, execution))
+    summary.show_outcome(train_vocab.train_vocab(made, documents, output, execution))
 
 
 @cli.command("build-instances")
@@ -162,9 +162,9 @@ def train_vocab_command(documents: str, output: str, **flags: Any) -> None:
 def build_instances_command(documents: str, vocab_folder: str, output: str, **flags: Any) -> None:
     """Encode the documents in DIR and build training instances from them."""
     made, execution = read_flags(flags)
-    from corpusforge.stages import instances, summary
+    from corpusforge.stages import build_instances, summary
 
-    summary.show_outcome(instances.build_instances(made, documents, vocab_folder, output, execution))
+    summary.show_outcome(build_instances.build_instances(made, documents, vocab_folder, output, execution))
 
 
 @cli.command("pretrain")
@@ -222,12 +222,12 @@ def pretrain_command(data: str, output: str, resume: bool, dry_run: bool, **flag
     command does. 'corpusforge report model' draws the losses, also while it runs.
     """
     made, execution = read_flags(flags)
-    from corpusforge.stages import model, summary
+    from corpusforge.stages import pretrain, summary
 
     if dry_run:
-        summary.show_plan(model.plan(made, data))
+        summary.show_plan(pretrain.plan(made, data))
     else:
-        summary.show_outcome(model.pretrain(made, data, output, execution, resume=resume))
+        summary.show_outcome(pretrain.pretrain(made, data, output, execution, resume=resume))
 
 
 cli.add_command(evaluate_command)

@@ -52,6 +52,6 @@ def evaluate_command(checkpoint: str, output: str | None, data: str | None, **fl
     The figures go to evaluation.json and the model card.
     """
     made, execution = read_flags(flags)
-    from corpusforge.stages import model, summary
+    from corpusforge.stages import evaluate, summary
 
-    summary.show_outcome(model.evaluate(made, checkpoint, data, output, execution))
+    summary.show_outcome(evaluate.evaluate(made, checkpoint, data, output, execution))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from corpusforge import errors, recipe, sections
-from corpusforge.stages.served import check_given, check_read
+from corpusforge.stages.unused_settings import check_given, check_read
 
 if TYPE_CHECKING:
     from corpusforge.sections import Recipe

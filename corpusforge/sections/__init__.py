@@ -3,8 +3,7 @@
 `corpusforge.recipe` reads them from TOML and flags.
 """
 
-from corpusforge.sections.corpus import Clean, Dedupe
-from corpusforge.sections.examples import Instances, Vocab
+from corpusforge.sections.corpus import Clean, Dedupe, Input, Urls
 from corpusforge.sections.fields import (
     Check,
     OneOf,
@@ -16,9 +15,10 @@ from corpusforge.sections.fields import (
     some_of,
     warn_renamed,
 )
+from corpusforge.sections.instances import Instances
 from corpusforge.sections.line import LINE, Recipe, Setting, settings
-from corpusforge.sections.pages import Input, Urls
 from corpusforge.sections.training import Evaluate, Pretrain
+from corpusforge.sections.vocab import Vocab
 
 __all__ = [
     "LINE", "Check", "Clean", "Dedupe", "Evaluate", "Input", "Instances", "OneOf", "Pretrain", "Recipe", "Setting",

@@ -9,11 +9,11 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
-from corpusforge.sections.corpus import Clean, Dedupe
-from corpusforge.sections.examples import Instances, Vocab
+from corpusforge.sections.corpus import Clean, Dedupe, Input, Urls
 from corpusforge.sections.fields import OneOf, all_of, between, option, plain_name
-from corpusforge.sections.pages import Input, Urls
+from corpusforge.sections.instances import Instances
 from corpusforge.sections.training import Evaluate, Pretrain
+from corpusforge.sections.vocab import Vocab
 
 LINE = ("clean", "dedupe", "train-vocab", "build-instances", "pretrain", "evaluate", "report")
 """The stages in their order."""

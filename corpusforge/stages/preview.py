@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from corpusforge import shards
 from corpusforge.sections import Recipe
-from corpusforge.stages import alarms, corpus, stage
-from corpusforge.stages.served import unused_lines
+from corpusforge.stages import stage, warnings
+from corpusforge.stages.clean import cleaner_of, plan, read_options
 from corpusforge.stages.stage import Execution
+from corpusforge.stages.unused_settings import unused_lines
 
 if TYPE_CHECKING:
     from corpusforge.documents.plan import Unit
@@ -60,7 +61,7 @@ def clean(made: Recipe, sample: int) -> Preview:
     """
     from corpusforge.work.clean import all_tallies
 
-    cleaner, options, units = corpus.cleaner_of(made), corpus.read_options(made), corpus.plan(made)
+    cleaner, options, units = cleaner_of(made), read_options(made), plan(made)
     tallies: shards.Tallies = {}
     statistics: dict[str, Any] = {}
     examples: dict[str, list[dict[str, Any]]] = {}
@@ -70,11 +71,11 @@ def clean(made: Recipe, sample: int) -> Preview:
         cleaned = cleaner.clean(raw.documents)
         shards.add_tallies(tallies, all_tallies(raw, cleaned))
         shards.add_statistics(statistics, cleaned.statistics)
-        languages += alarms.count_languages(cleaned.rejects)
+        languages += warnings.count_languages(cleaned.rejects)
         seen += raw.records
         for rejects in (raw.rejects, cleaned.rejects):
             _collect(examples, rejects.to_pylist())
-    alarms.check_read(made.input.paths, {**statistics, "records_in": seen}, tallies)
+    warnings.check_read(made.input.paths, {**statistics, "records_in": seen}, tallies)
     notes = ("older copies of a URL are not looked for in a sample",) if made.urls.duplicates == "newest" else ()
     steps = tuple(step.name for step in cleaner.steps)
     more: dict[str, Any] = {"language": made.clean.language, "languages": languages}
@@ -90,7 +91,7 @@ def dedupe(made: Recipe, upstream: str, execution: Execution) -> Preview:
     _, units = stage.upstream_units(upstream, "documents")
     examples: dict[str, list[dict[str, Any]]] = {}
     with tempfile.TemporaryDirectory(prefix="corpusforge-") as scratch:
-        engine = corpus.engine_of(execution)
+        engine = stage.engine_of(execution)
         done = beam_dedupe.run(engine, made.dedupe, units, scratch, execution.progress, audit_only=True)
         for name in shards.list_names(shards.join(scratch, "repeats"), ".parquet"):
             for batch in shards.read_shard(shards.join(scratch, f"repeats/{name}")):

@@ -9,7 +9,7 @@ import os
 from corpusforge import errors, shards
 from corpusforge.report.gather import FOLDERS
 from corpusforge.sections import LINE, Recipe
-from corpusforge.stages import corpus, instances, model, tested
+from corpusforge.stages import build_instances, clean, dedupe, evaluate, evaluation_output, pretrain, train_vocab
 from corpusforge.stages.stage import Execution, Outcome
 
 
@@ -70,11 +70,11 @@ def _check(made: Recipe, wanted: list[str]) -> None:
 
         check_sizes(made.vocab)
     if "pretrain" in wanted:
-        model.check_preset(made)
+        pretrain.check_preset(made)
     if "evaluate" in wanted and "blimp" in made.evaluate.tasks:
-        model.blimp_fingerprint(made.evaluate.blimp_data)
+        evaluate.blimp_fingerprint(made.evaluate.blimp_data)
     if "evaluate" in wanted:
-        tested.fingerprints(made.evaluate, None)
+        evaluation_output.fingerprints(made.evaluate, None)
     if "report" in wanted:
         _demand("plotly")  # a missing extra shows before the work, not behind it
 
@@ -89,16 +89,16 @@ def _one(name: str, made: Recipe, output: str, execution: Execution) -> Outcome:
     documents = folder["dedupe"] if "dedupe" in made.stages else folder["clean"]
     target = folder[name]
     if name == "clean":
-        return corpus.clean(made, target, execution)
+        return clean.clean(made, target, execution)
     if name == "dedupe":
-        return corpus.dedupe(made, folder["clean"], target, execution)
+        return dedupe.dedupe(made, folder["clean"], target, execution)
     if name == "train-vocab":
-        return instances.train_vocab(made, documents, target, execution)
+        return train_vocab.train_vocab(made, documents, target, execution)
     if name == "build-instances":
-        return instances.build_instances(made, documents, folder["train-vocab"], target, execution)
+        return build_instances.build_instances(made, documents, folder["train-vocab"], target, execution)
     if name == "pretrain":
-        return model.pretrain(made, folder["build-instances"], target, execution, resume=True)
-    return model.evaluate(made, folder["pretrain"], folder["build-instances"], target, execution)
+        return pretrain.pretrain(made, folder["build-instances"], target, execution, resume=True)
+    return evaluate.evaluate(made, folder["pretrain"], folder["build-instances"], target, execution)
 
 
 def _report(output: str) -> str:

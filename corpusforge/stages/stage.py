@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import xxhash
@@ -19,8 +19,11 @@ from corpusforge import __version__, errors, shards
 from corpusforge.content import combine
 from corpusforge.progress import Progress, Silent
 from corpusforge.shards import Manifest, Tallies
-from corpusforge.stages.claim import TIMING, digest_of
+from corpusforge.stages.output_folder import TIMING, digest_of
 from corpusforge.units import ShardUnit
+
+if TYPE_CHECKING:
+    from corpusforge.beam.engine import Engine
 
 
 @dataclasses.dataclass(frozen=True)
@@ -201,3 +204,12 @@ def _look(path: str) -> list[Any]:
         head = file.read(1 << 16)
         file.seek(max(0, size - (1 << 16)))
         return [size, xxhash.xxh3_64_hexdigest(head + file.read())]
+
+
+def engine_of(execution: Execution) -> Engine:
+    """The Beam engine an execution asks for. Raises `errors.RunnerRefused` before anything is done."""
+    from corpusforge.beam.engine import Engine
+    from corpusforge.beam.runners import check_runner
+
+    check_runner(execution.runner)
+    return Engine(execution.workers, execution.runner, execution.beam_options)

@@ -10,8 +10,8 @@ from corpusforge.report import evaluation
 from corpusforge.report.funnel import CleaningStep, funnel, step_order, steps_of
 from corpusforge.report.plain import memory, number, seconds, size, visible, words
 from corpusforge.shards import Manifest, Tallies
-from corpusforge.stages import alarms, fit
-from corpusforge.stages.alarms import dropped
+from corpusforge.stages import warnings
+from corpusforge.stages.warnings import dropped
 
 if TYPE_CHECKING:
     from corpusforge.stages.preview import Preview
@@ -147,8 +147,8 @@ def show_preview(preview: Preview) -> None:
         *preview.notes,
     )
     nothing = preview.stage == "clean" and not preview.notes
-    lines = alarms.of_shares(dropped(found, "documents"), dropped(found, "text_bytes"), nothing=nothing)
-    _show_alarms(lines + alarms.of_steps(steps, preview.language, preview.languages))
+    lines = warnings.of_shares(dropped(found, "documents"), dropped(found, "text_bytes"), nothing=nothing)
+    _show_alarms(lines + warnings.of_steps(steps, preview.language, preview.languages))
 
 
 def _examples_table(preview: Preview) -> object:
@@ -170,20 +170,20 @@ def _alarms(outcome: Outcome) -> list[str]:
     """What the counts of a stage say against it."""
     statistics, is_clean = outcome.manifest.statistics, outcome.manifest.stage == "clean"
     if outcome.manifest.stage == "train-vocab":
-        return fit.of_vocabulary(outcome.manifest)
+        return warnings.of_vocabulary(outcome.manifest)
     if outcome.manifest.stage == "build-instances":
-        return fit.of_instances(outcome.manifest)
+        return warnings.of_instances(outcome.manifest)
     if outcome.manifest.stage == "pretrain":
-        return fit.of_training(outcome.manifest)
+        return warnings.of_training(outcome.manifest)
     if outcome.manifest.stage not in ("clean", "dedupe"):
         return []
     shares = (dropped(statistics, "documents"), dropped(statistics, "text_bytes"))
-    lines = alarms.of_shares(*shares, nothing=is_clean)  # a corpus without repeats is no wonder
+    lines = warnings.of_shares(*shares, nothing=is_clean)  # a corpus without repeats is no wonder
     steps = steps_of(statistics, step_order(outcome.manifest))
-    if any(step.name == "language" and step.dropped > alarms.ALARM_HIGH for step in steps):
-        languages = alarms.languages_of(outcome.folder, outcome.manifest)
-        return lines + alarms.of_steps(steps, outcome.manifest.recipe["clean"]["language"], languages)
-    return lines + alarms.of_steps(steps, "", {})
+    if any(step.name == "language" and step.dropped > warnings.ALARM_HIGH for step in steps):
+        languages = warnings.languages_of(outcome.folder, outcome.manifest)
+        return lines + warnings.of_steps(steps, outcome.manifest.recipe["clean"]["language"], languages)
+    return lines + warnings.of_steps(steps, "", {})
 
 
 def show_plan(plan: dict[str, Any]) -> None:
@@ -193,7 +193,7 @@ def show_plan(plan: dict[str, Any]) -> None:
     terminal.show(terminal.table("Training plan", ["", "value"], [_planned(*each) for each in shown.items()]))
     if differs:
         terminal.show(terminal.table(f"Where it is not {plan['preset']} as published", ["what"], differs))
-    _show_alarms(fit.of_plan(plan))
+    _show_alarms(warnings.of_plan(plan))
 
 
 def _planned(key: str, value: Any) -> list[str]:

@@ -19,7 +19,7 @@ from corpusforge import recipe, shards
 from corpusforge.beam import urls as beam_urls
 from corpusforge.sections import Recipe
 from corpusforge.shards import Manifest
-from corpusforge.stages import corpus
+from corpusforge.stages import clean
 from corpusforge.stages.stage import Execution
 from corpusforge.work import urls as work_urls
 from tests.oracles import c4_urls
@@ -91,7 +91,7 @@ def texts(folder: Path) -> set[str]:
 def test_the_newest_stays(tmp_path: Path) -> None:
     found = without_ties(pages(200))
     write_jsonl(found, tmp_path / "in", 3)
-    outcome = corpus.clean(settings(tmp_path / "in"), str(tmp_path / "out"), Execution(workers=1))
+    outcome = clean.clean(settings(tmp_path / "in"), str(tmp_path / "out"), Execution(workers=1))
     wanted = expected(found)
     assert 20 < len(wanted) < len(found) - 20
     assert texts(tmp_path / "out") == wanted
@@ -109,7 +109,7 @@ def test_the_newest_stays(tmp_path: Path) -> None:
 def test_text_files_have_no_urls(tmp_path: Path) -> None:
     write_jsonl([("http://a.org", None, TEXT), ("a.org/", None, TEXT)], tmp_path / "in", 1)
     (tmp_path / "in" / "a.txt").write_text(TEXT)
-    outcome = corpus.clean(settings(tmp_path / "in"), str(tmp_path / "out"), Execution(workers=1))
+    outcome = clean.clean(settings(tmp_path / "in"), str(tmp_path / "out"), Execution(workers=1))
     assert outcome.manifest.rows["documents"] == 2
 
 
@@ -117,7 +117,7 @@ def test_lists_of_domains_drop_pages(tmp_path: Path) -> None:
     write_jsonl([("http://a.org/1", None, TEXT), ("http://x.b.org/", None, TEXT)], tmp_path / "in", 1)
     (tmp_path / "names.txt").write_text("b.org\n")
     made = settings(tmp_path / "in", **{"urls.block": f"@{tmp_path / 'names.txt'}"})
-    manifest = corpus.clean(made, str(tmp_path / "out"), Execution(workers=1)).manifest
+    manifest = clean.clean(made, str(tmp_path / "out"), Execution(workers=1)).manifest
     assert manifest.tallies["page:url-blocked"]["rows"] == 1
     assert manifest.rows["documents"] == 1
 
@@ -126,8 +126,8 @@ def test_workers_rounds_and_resuming_change_nothing(tmp_path: Path, monkeypatch:
     write_jsonl(pages(300), tmp_path / "in", 5)
     monkeypatch.setattr("corpusforge.documents.plan._grouped", lambda pieces, _: [(piece,) for piece in pieces])
     made = settings(tmp_path / "in")
-    first = corpus.clean(made, str(tmp_path / "a"), Execution(workers=1)).manifest
-    second = corpus.clean(made, str(tmp_path / "b"), Execution(workers=3)).manifest
+    first = clean.clean(made, str(tmp_path / "a"), Execution(workers=1)).manifest
+    second = clean.clean(made, str(tmp_path / "b"), Execution(workers=3)).manifest
     assert second.content == first.content
     monkeypatch.setattr(work_urls, "plan_rounds", lambda *_: 4)
     monkeypatch.setattr(beam_urls, "plan_rounds", lambda *_: 4)
@@ -141,8 +141,8 @@ def test_workers_rounds_and_resuming_change_nothing(tmp_path: Path, monkeypatch:
 
     monkeypatch.setattr(beam_urls, "_compare", killed)
     with pytest.raises(KeyboardInterrupt):
-        corpus.clean(made, str(tmp_path / "c"), Execution(workers=1))
-    third = corpus.clean(made, str(tmp_path / "c"), Execution(workers=1)).manifest
+        clean.clean(made, str(tmp_path / "c"), Execution(workers=1))
+    third = clean.clean(made, str(tmp_path / "c"), Execution(workers=1)).manifest
     assert calls == [0, 1, 2, 2, 3]
     assert third.content == first.content
     assert third.tallies == first.tallies
@@ -153,12 +153,12 @@ def test_a_unit_goes_on_behind_its_last_shard(tmp_path: Path) -> None:
     found = without_ties([(url, when, f"{text} " * 60) for url, when, text in pages(600)])
     write_jsonl(found, tmp_path / "in", 1)
     made = settings(tmp_path / "in", **{"clean.shard_megabytes": 1})
-    whole = corpus.clean(made, str(tmp_path / "out"), Execution(workers=1)).manifest
+    whole = clean.clean(made, str(tmp_path / "out"), Execution(workers=1)).manifest
     assert len(whole.shards["documents"]) > 1
     (tmp_path / "out" / shards.MANIFEST).unlink()
     for path in (tmp_path / "out").glob("*/part-00000-00001.*"):
         path.unlink()
-    again = corpus.clean(made, str(tmp_path / "out"), Execution(workers=1)).manifest
+    again = clean.clean(made, str(tmp_path / "out"), Execution(workers=1)).manifest
     assert again.content == whole.content
     assert again.tallies == whole.tallies
 
@@ -190,7 +190,7 @@ def test_only_records_that_become_documents_count(tmp_path: Path) -> None:
             ("response", url, days[5], "200 OK", b"%PDF-1.4 not a page"),
         ],
     )
-    outcome = corpus.clean(settings(tmp_path / "in"), str(tmp_path / "out"), Execution(workers=1))
+    outcome = clean.clean(settings(tmp_path / "in"), str(tmp_path / "out"), Execution(workers=1))
     assert outcome.manifest.rows["documents"] == 1
     assert outcome.manifest.tallies["page:older-copy"]["rows"] == 1
     kept = pq.read_table(next((tmp_path / "out" / "documents").iterdir())).to_pylist()[0]
@@ -202,8 +202,8 @@ def test_the_digest_tells_newest_from_keep(tmp_path: Path) -> None:
     write_jsonl(pages(30), tmp_path / "in", 1)
     made = settings(tmp_path / "in")
     kept = dataclasses.replace(made, urls=dataclasses.replace(made.urls, duplicates="keep"))
-    corpus.clean(made, str(tmp_path / "a"), Execution(workers=1))
-    corpus.clean(kept, str(tmp_path / "b"), Execution(workers=1))
+    clean.clean(made, str(tmp_path / "a"), Execution(workers=1))
+    clean.clean(kept, str(tmp_path / "b"), Execution(workers=1))
     a, b = Manifest.load(str(tmp_path / "a")), Manifest.load(str(tmp_path / "b"))
     assert a.digest != b.digest
     assert b.rows["documents"] == 30
@@ -224,7 +224,7 @@ def test_cutting_the_input_into_other_files_changes_nothing(kind: str, tmp_path:
             for k in range(files):
                 rows = [("response", u, t, "200 OK", f"<p>{x}".encode()) for u, t, x in found[k::files] if u and t]
                 write_warc(folder / f"{files}-{k}.warc.gz", rows)
-        corpus.clean(settings(folder), str(tmp_path / f"out-{files}"), Execution(workers=1))
+        clean.clean(settings(folder), str(tmp_path / f"out-{files}"), Execution(workers=1))
         stayed.append(texts(tmp_path / f"out-{files}"))
     assert len(stayed[0]) == len({c4_urls.normalised(url) for url, _, _ in found})
     assert stayed[0] == stayed[1] == stayed[2]

@@ -25,7 +25,7 @@ from corpusforge.documents.plan import plan_units
 from corpusforge.documents.read import ReadOptions, read_unit
 from corpusforge.progress import Silent
 from corpusforge.sections import Recipe
-from corpusforge.stages import corpus
+from corpusforge.stages import clean, dedupe
 from corpusforge.stages.stage import Execution
 
 Page = tuple[str, str, str]
@@ -95,10 +95,10 @@ def ours(path: Path, data: Path, folder: Path) -> dict[str, str]:
     how = Execution(1, "local", (), False, Silent())
     first, second, third = (str(folder / name) for name in ("rules", "lines", "c4"))
     only_rules = {"urls__duplicates": "newest", "clean__language": "", "clean__badwords": "off"}
-    corpus.clean(settings([str(path)], **only_rules), first, how)
-    corpus.dedupe(settings([], dedupe__method=["lines"]), first, second, how)
+    clean.clean(settings([str(path)], **only_rules), first, how)
+    dedupe.dedupe(settings([], dedupe__method=["lines"]), first, second, how)
     lists = str(data / "badwords/LDNOOBW")
-    corpus.clean(settings([f"{second}/documents"], clean__rules=[], clean__badwords=lists), third, how)
+    clean.clean(settings([f"{second}/documents"], clean__rules=[], clean__badwords=lists), third, how)
     tables = [pq.read_table(part) for part in sorted((folder / "c4/documents").iterdir())]
     return {row["url"]: row["text"] for row in pa.concat_tables(tables).to_pylist()}
 

@@ -14,7 +14,7 @@ from corpusforge.recipe import override
 from corpusforge.report.before import marked
 from corpusforge.report.inspect import inspect
 from corpusforge.sections import Recipe
-from corpusforge.stages import corpus
+from corpusforge.stages import dedupe
 from corpusforge.stages.stage import Execution
 from tests.report.handmade_run import write_stage
 
@@ -30,7 +30,7 @@ def made(folder: Path) -> Path:
     ]  # fmt: skip
     write_stage(folder / "clean", "clean", {"documents": (schemas.DOCUMENTS, rows)})
     chain = override(Recipe(), {"dedupe.method": "lines,exact-spans", "dedupe.sentences": "builtin"})
-    corpus.dedupe(chain, str(folder / "clean"), str(folder / "dedupe"), Execution(workers=1))
+    dedupe.dedupe(chain, str(folder / "clean"), str(folder / "dedupe"), Execution(workers=1))
     return folder / "dedupe"
 
 
@@ -84,7 +84,7 @@ def test_pages_dropped_whole_are_marked(tmp_path: Path) -> None:
     for method, reason in (("documents", "page:near-duplicate"), ("lines", "page:no-lines")):
         folder = tmp_path / method
         chain = override(Recipe(), {"dedupe.method": method, "dedupe.sentences": "builtin"})
-        corpus.dedupe(chain, str(tmp_path / "clean"), str(folder), Execution(workers=1))
+        dedupe.dedupe(chain, str(tmp_path / "clean"), str(folder), Execution(workers=1))
         gone = next(row["document"] for row in rows_of(folder) if row["reason"] == reason)
         text = shown(folder, gone)
         assert f"the page was dropped: {reason}, by {method}" in text

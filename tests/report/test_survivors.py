@@ -15,7 +15,7 @@ from corpusforge.recipe import override
 from corpusforge.report.inspect import inspect
 from corpusforge.report.survivors import told, trails
 from corpusforge.sections import Recipe
-from corpusforge.stages import corpus
+from corpusforge.stages import dedupe
 from corpusforge.stages.stage import Execution
 from tests.report.handmade_run import write_stage
 
@@ -33,7 +33,7 @@ def made(folder: Path, texts: dict[str, str], method: str) -> tuple[str, list[di
     write_stage(folder / "clean", "clean", {"documents": (schemas.DOCUMENTS, rows)})
     settings = {"dedupe.method": method, "dedupe.sentences": "builtin", "dedupe.min_sentences": 0}
     out = str(folder / "dedupe")
-    corpus.dedupe(override(Recipe(), settings), str(folder / "clean"), out, Execution(workers=1))
+    dedupe.dedupe(override(Recipe(), settings), str(folder / "clean"), out, Execution(workers=1))
     manifest = shards.Manifest.load(out)
     read = {t: [b for p in manifest.paths(out, t) for b in shards.read_shard(p)] for t in ("repeats", "documents")}
     left = {row["id"]: row["text"] for batch in read["documents"] for row in batch.to_pylist()}

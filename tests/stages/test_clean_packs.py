@@ -11,7 +11,7 @@ from corpusforge import errors, recipe
 from corpusforge.progress import Silent
 from corpusforge.sections import Recipe
 from corpusforge.shards import Manifest
-from corpusforge.stages import corpus
+from corpusforge.stages import clean
 from corpusforge.stages.stage import Execution, Outcome
 
 MINE = """kind = "patterns"
@@ -38,7 +38,7 @@ def pages(tmp_path: Path) -> Path:
 def run(pages: Path, output: Path, *rules: str) -> Outcome:
     values = {"input.paths": [str(pages)], "clean.rules": list(rules), "clean.language": ""}
     made = recipe.override(Recipe(), values | {"clean.sentences": "builtin", "clean.badwords": "off"})
-    return corpus.clean(made, str(output), Execution(1, "local", (), False, Silent()))
+    return clean.clean(made, str(output), Execution(1, "local", (), False, Silent()))
 
 
 def test_the_manifest_has_every_pack_with_its_values(pages: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from corpusforge import errors
 from corpusforge.schemas import DOCUMENTS
 from corpusforge.sections import Dedupe, Recipe
 from corpusforge.shards import Manifest, ShardWriter, read_shard
-from corpusforge.stages import corpus
+from corpusforge.stages.dedupe import dedupe as run_dedupe
 from corpusforge.stages.stage import Execution, Outcome
 
 HERE = Execution(workers=1)
@@ -36,7 +36,7 @@ def dedupe(
 ) -> Outcome:
     named = tuple(str(root / name) for name in index)
     made = Dedupe(**{"method": ("documents",), "index": named, **settings})  # type: ignore[arg-type]
-    return corpus.dedupe(Recipe(dedupe=made), upstream, str(output), HERE)
+    return run_dedupe(Recipe(dedupe=made), upstream, str(output), HERE)
 
 
 def read(done: Outcome, table: str) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from corpusforge import schemas, shards
 from corpusforge.cli import cli
 from corpusforge.shards import Manifest
-from corpusforge.stages import fit, summary
+from corpusforge.stages import summary, warnings
 from corpusforge.stages.stage import Outcome
 from tests.report.handmade_run import write_stage
 from tests.tokens.small_vocabularies import made_up_text, of_family
@@ -119,22 +119,22 @@ def test_the_whole_line_has_the_alarms_of_its_stages(skipped: bool, capsys: pyte
 def test_what_would_mend_a_vocabulary(section: dict[str, object], statistics: dict[str, object], line: str) -> None:
     found = {"sample_tokens": 9, **statistics}
     manifest = Manifest("train-vocab", "", {}, {}, {}, {}, {}, found, {"vocab": section}, {}, {})
-    lines = fit.of_vocabulary(manifest)
+    lines = warnings.of_vocabulary(manifest)
     assert len(lines) == bool(line) and line in "".join(lines)
 
 
 def test_a_plan_of_many_epochs_and_a_loss_above_the_line_are_alarms(tmp_path: Path) -> None:
     plan = {"preset": "bert-tiny", "steps": 1_000_000, "instances": 5339, "epochs": 99_919.8}
-    (said,) = fit.of_plan(plan)
+    (said,) = warnings.of_plan(plan)
     assert "1,000,000 steps would read the 5,339 instances 99,920 times" in said and "--budget" in said
-    assert not fit.of_plan(plan | {"epochs": 40.0})
+    assert not warnings.of_plan(plan | {"epochs": 40.0})
     trained = write_stage(tmp_path, "pretrain", {}, statistics={"mlm_loss": 7.1, "unigram": 6.9})
-    (said,) = fit.of_training(trained)
+    (said,) = warnings.of_training(trained)
     assert "(7.10)" in said and "(6.90)" in said
-    assert not fit.of_training(write_stage(tmp_path, "pretrain", {}, statistics={"mlm_loss": 6.8, "unigram": 6.9}))
-    assert not fit.of_training(write_stage(tmp_path, "pretrain", {}, statistics={}))
+    assert not warnings.of_training(write_stage(tmp_path, "pretrain", {}, statistics={"mlm_loss": 6.8, "unigram": 6.9}))
+    assert not warnings.of_training(write_stage(tmp_path, "pretrain", {}, statistics={}))
     both = {"mlm_loss": 6.8, "unigram": 6.9, "heldout_loss": 7.0, "heldout_unigram": 7.1}
-    assert not fit.of_training(write_stage(tmp_path, "pretrain", {}, statistics=both))
+    assert not warnings.of_training(write_stage(tmp_path, "pretrain", {}, statistics=both))
     above = both | {"heldout_loss": 7.25}
-    (said,) = fit.of_training(write_stage(tmp_path, "pretrain", {}, statistics=above))
+    (said,) = warnings.of_training(write_stage(tmp_path, "pretrain", {}, statistics=above))
     assert "held-out MLM loss (7.25)" in said and "same tokens (7.10)" in said

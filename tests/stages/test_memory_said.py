@@ -8,7 +8,7 @@ import pytest
 
 from corpusforge import shards
 from corpusforge.progress import Silent
-from corpusforge.stages.claim import TIMING
+from corpusforge.stages.output_folder import TIMING
 from corpusforge.stages.stage import Execution, timed
 
 

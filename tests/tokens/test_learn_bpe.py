@@ -9,7 +9,7 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from corpusforge.errors import RecipeInvalid
-from corpusforge.sections.examples import Vocab
+from corpusforge.sections import Vocab
 from corpusforge.tokens import families, learn_bpe
 from corpusforge.tokens.counts import COUNTS, count_words
 from corpusforge.tokens.gpt2_split import GPT2

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from corpusforge import errors
 from corpusforge.cli import cli
 from corpusforge.shards import Manifest
-from corpusforge.stages.claim import digest_of
+from corpusforge.stages.output_folder import digest_of
 from corpusforge.trainer import checkpoint
 from tests.made_up_instances import Data
 

@@ -11,7 +11,7 @@ from corpusforge import errors
 from corpusforge.instances.masking import MaskSettings
 from corpusforge.instances.measure import judge
 from corpusforge.sections import Instances, Recipe
-from corpusforge.stages.instances import _lexicon_digest
+from corpusforge.stages.build_instances import _lexicon_digest
 from corpusforge.tokens.lexicon import Lexicon, Segmenter
 from corpusforge.tokens.wordpiece import arrange
 from corpusforge.tokens.words import UNCASED

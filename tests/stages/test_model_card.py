@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from corpusforge.shards import Manifest
-from corpusforge.stages.card import of_corpus, origin
+from corpusforge.stages.model_card import of_corpus, origin
 from corpusforge.trainer.export import model_card
 from corpusforge.trainer.model import Architecture, Encoder
 

@@ -11,9 +11,9 @@ from corpusforge import errors, sections
 from corpusforge.cli import cli, main
 from corpusforge.progress import Silent
 from corpusforge.sections import Dedupe, Instances, Recipe, Vocab
-from corpusforge.stages import corpus, preview
-from corpusforge.stages.served import FOR, check_given, unused_lines
+from corpusforge.stages import dedupe, preview
 from corpusforge.stages.stage import Execution
+from corpusforge.stages.unused_settings import FOR, check_given, unused_lines
 from tests.stages.test_dedupe_index import page, stage
 
 FLAGS = {
@@ -164,11 +164,11 @@ def test_a_recipe_that_sets_what_is_not_used_is_told(tmp_path: Path, dry: bool) 
     upstream = stage(tmp_path / "in", {"a": page("a")})
     made, said = Recipe(dedupe=Dedupe(threshold=0.9, export_signatures=True)), Said()
     execution = Execution(workers=1, progress=said)
-    _ = preview.dedupe(made, upstream, execution) if dry else corpus.dedupe(made, upstream, f"{tmp_path}/o", execution)
+    _ = preview.dedupe(made, upstream, execution) if dry else dedupe.dedupe(made, upstream, f"{tmp_path}/o", execution)
     assert said.lines[:2] == [
         "dedupe.threshold is not used by exact-spans; it is for near-spans or documents",
         "dedupe.export_signatures is not used by exact-spans; it is for documents",
     ]
     indexed = Recipe(dedupe=Dedupe(index=("d1",)))
     with pytest.raises(errors.RecipeInvalid, match="looks into no index"):
-        _ = preview.dedupe(indexed, upstream, execution) if dry else corpus.dedupe(indexed, upstream, "o", execution)
+        _ = preview.dedupe(indexed, upstream, execution) if dry else dedupe.dedupe(indexed, upstream, "o", execution)

@@ -10,7 +10,7 @@ import pytest
 from corpusforge import errors, recipe, schemas
 from corpusforge.report import html
 from corpusforge.report.gather import gather
-from corpusforge.stages import instances, sample, summary
+from corpusforge.stages import sample, summary, train_vocab
 from corpusforge.stages.stage import Execution, Outcome, upstream_units
 from tests.report.handmade_run import write_stage
 from tests.tokens.small_vocabularies import FAMILIES, made_up_text, of_family
@@ -29,7 +29,7 @@ def corpus(folder: Path, languages: tuple[str | None, ...] = ("en", "de", None))
 
 def train(documents: str, output: Path, **settings: Any) -> Outcome:
     made = recipe.build({"vocab": settings}, where="the test")
-    return instances.train_vocab(made, documents, str(output), Execution(workers=1))
+    return train_vocab.train_vocab(made, documents, str(output), Execution(workers=1))
 
 
 @pytest.mark.parametrize("family", FAMILIES)

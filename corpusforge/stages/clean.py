@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from corpusforge import errors, recipe, shards
 from corpusforge.sections import Clean, Recipe
-from corpusforge.stages import alarms, stage
-from corpusforge.stages.claim import check_apart, claim, digest_of, finished
-from corpusforge.stages.served import unused_lines
+from corpusforge.stages import stage, warnings
+from corpusforge.stages.output_folder import check_apart, claim, digest_of, finished
 from corpusforge.stages.stage import Execution, Outcome
 
 if TYPE_CHECKING:
-    from corpusforge.beam.engine import Engine
     from corpusforge.clean.apply import Cleaner
     from corpusforge.clean.step import Step
     from corpusforge.documents.plan import Unit
@@ -27,18 +25,9 @@ if TYPE_CHECKING:
 MEGABYTE = 1 << 20
 
 
-def engine_of(execution: Execution) -> Engine:
-    """The Beam engine an execution asks for. Raises `errors.RunnerRefused` before anything is done."""
-    from corpusforge.beam.engine import Engine
-    from corpusforge.beam.runners import check_runner
-
-    check_runner(execution.runner)
-    return Engine(execution.workers, execution.runner, execution.beam_options)
-
-
 def clean(made: Recipe, output: str, execution: Execution) -> Outcome:
     """Read raw pages, keep what the rules let through: ``documents/``, ``rejects/``."""
-    engine = engine_of(execution)
+    engine = stage.engine_of(execution)
     check_apart(output, made.input.paths)
     units = plan(made, output)
     cleaner = cleaner_of(made)
@@ -57,7 +46,7 @@ def clean(made: Recipe, output: str, execution: Execution) -> Outcome:
         from corpusforge.documents.plan import unit_size
         from corpusforge.work.clean import CleanWork
 
-        if engine.is_local and (line := alarms.of_units(units, engine.width(sys.maxsize))):
+        if engine.is_local and (line := warnings.of_units(units, engine.width(sys.maxsize))):
             execution.progress.say(line)
         keep_rejects = made.clean.rejects == "all"
         work = CleanWork(output, read_options(made), cleaner, made.clean.shard_megabytes * MEGABYTE, keep_rejects)
@@ -71,7 +60,7 @@ def clean(made: Recipe, output: str, execution: Execution) -> Outcome:
 def _readable(made: Recipe, outcome: Outcome) -> Outcome:
     """The outcome of a finished stage clean. Raises `errors.InputUnreadable` where it read no document at all."""
     rejects = shards.join(outcome.folder, "rejects") if made.clean.rejects == "all" else ""
-    alarms.check_read(made.input.paths, outcome.manifest.statistics, outcome.manifest.tallies, rejects=rejects)
+    warnings.check_read(made.input.paths, outcome.manifest.statistics, outcome.manifest.tallies, rejects=rejects)
     return outcome
 
 
@@ -156,55 +145,3 @@ def _fingerprint(made: Recipe, units: list[Unit]) -> str:
     local = [(str(f), f.name) for path in made.input.paths if Path(path).is_dir() for f in Path(path).rglob("*.*")]
     names = sorted(path for path in made.input.paths if not Path(path).is_dir())
     return digest_of([names, stage.fingerprint(pair for pair in local if Path(pair[0]).is_file())])
-
-
-def _index_digest(made: Recipe) -> str:
-    """Digest of the signatures that the folders of an index hold. Raises where one has none."""
-    from corpusforge.work.near_documents import signature_shards
-
-    return digest_of(sorted(shard.content for folder in made.dedupe.index for shard in signature_shards(folder)))
-
-
-def _check_signatures_last(made: Recipe) -> None:
-    """Signatures are of what the method left: a later one would drop documents that they still hold."""
-    if made.dedupe.export_signatures and "documents" in made.dedupe.method[:-1]:
-        what = f"the method is {', '.join(made.dedupe.method)}: documents that a later one drops would be among them"
-        mend = "documents must come last to export signatures: name it last, or leave --export-signatures out"
-        raise errors.RecipeInvalid("dedupe.export_signatures", what, mend)
-
-
-def dedupe(made: Recipe, upstream: str, output: str, execution: Execution) -> Outcome:
-    """Cut repeats from the documents of a finished stage: ``documents/``, ``repeats/``."""
-    engine = engine_of(execution)
-    _check_signatures_last(made)
-    for line in unused_lines(made):
-        execution.progress.say(line)
-    before, units = stage.upstream_units(upstream, "documents")
-    section: dict[str, Any] = {"dedupe": recipe.as_dict(made.dedupe)}
-    section["dedupe"].pop("memory_megabytes")  # how, not what
-    if "lines" in made.dedupe.method:
-        from corpusforge.clean.sentences import SentenceCounter
-
-        counter = SentenceCounter(made.dedupe.sentences)
-        counter.check()
-        section["sentences"] = counter.identity()
-    if engine.is_local:
-        from corpusforge.work import memory
-
-        memory.plan(made.dedupe.memory_megabytes * MEGABYTE, 1, 0)  # refused before anything is done
-    above = {"documents": before.content["documents"]}
-    if section["dedupe"].pop("index"):  # paths; what they hold decides
-        above["index"] = _index_digest(made)
-    how: dict[str, Any] = {"reads": [upstream, *made.dedupe.index], "cuts": stage.cuts_of(before, "documents")}
-    with claim(output, "dedupe", section, above, overwrite=execution.overwrite, **how) as digest:
-        manifest = finished(output, digest)
-        if manifest:
-            return Outcome(output, manifest, skipped=True)
-        from corpusforge.beam import dedupe as beam_dedupe
-
-        budget = made.dedupe.memory_megabytes * MEGABYTE if engine.is_local else 0
-        with stage.timed(output, "dedupe", execution, budget) as measured:
-            size = int(before.statistics.get("text_bytes_out", 0))
-            done = beam_dedupe.run(engine, made.dedupe, units, output, execution.progress, text_bytes=size)
-        counted = {"tallies": done.tallies, "statistics": done.statistics}
-        return stage.finish(output, "dedupe", digest, section, above, done.parts, measured, **counted)

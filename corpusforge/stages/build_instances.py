@@ -1,4 +1,4 @@
-"""The middle of the line: deduplicated documents to a vocabulary, and both to training instances."""
+"""The stage build-instances: documents and a vocabulary to training instances."""
 
 from __future__ import annotations
 
@@ -9,60 +9,8 @@ from corpusforge import errors, recipe, shards
 from corpusforge.sections import Recipe
 from corpusforge.shards import Manifest
 from corpusforge.stages import stage
-from corpusforge.stages.claim import claim, digest_of, finished
-from corpusforge.stages.corpus import engine_of
+from corpusforge.stages.output_folder import claim, digest_of, finished
 from corpusforge.stages.stage import Execution, Outcome
-
-
-def train_vocab(made: Recipe, upstream: str, output: str, execution: Execution) -> Outcome:
-    """Count words, learn a vocabulary, and write the folder that ``AutoTokenizer`` loads."""
-    from corpusforge.stages.sample import draw
-    from corpusforge.tokens.families import check_sizes
-    from corpusforge.tokens.report import describe
-    from corpusforge.tokens.vocab import Vocab
-
-    settings = made.vocab
-    check_sizes(settings)
-    adopted = Vocab.adopt(settings.adopt) if settings.adopt else None
-    before, units = stage.upstream_units(upstream, "documents")
-    apart, sampled = stage.upstream_units(settings.sample, "documents") if settings.sample else (before, units)
-    section = {"vocab": recipe.as_dict(settings)}
-    section["vocab"]["adopt"] = adopted.digest if adopted else ""
-    section["vocab"]["sample"] = apart.content["documents"] if settings.sample else ""
-    above = {"documents": before.content["documents"]}
-    reads = [path for path in (upstream, settings.adopt, settings.sample) if path]
-    how: dict[str, Any] = {"reads": reads, "cuts": stage.cuts_of(before, "documents")}
-    with claim(output, "train-vocab", section, above, overwrite=execution.overwrite, **how) as digest:
-        manifest = finished(output, digest)
-        if manifest:
-            return Outcome(output, manifest, skipped=True)
-        with stage.timed(output, "train-vocab", execution) as measured:
-            counted: dict[str, Any] = {}
-            vocab = adopted
-            if vocab is None:
-                vocab, counted = _learn(made, units, output, execution)
-            for name, data in vocab.save_files().items():
-                shards.write_bytes(shards.join(output, name), data)
-            statistics = {**counted, **describe(vocab, *draw(sampled))}
-            statistics["sample"] = "learned from too" if adopted is None and sampled is units else "not learned from"
-        result = stage.manifest_of(output, "train-vocab", digest, section, above, statistics=statistics)
-        result = dataclasses.replace(result, content={"vocab": vocab.digest}, tallies={})
-        result.save(output)
-        return Outcome(output, result, False, measured["seconds"], int(measured["peak_rss"]))
-
-
-def _learn(made: Recipe, units: list[Any], output: str, execution: Execution) -> tuple[Any, dict[str, Any]]:
-    from corpusforge.beam import vocab as beam_vocab
-    from corpusforge.tokens.families import cutting_of, learn, select
-
-    settings = made.vocab
-    paths = beam_vocab.run(engine_of(execution), cutting_of(settings), units, output, execution.progress)
-    blocks = beam_vocab.read_blocks(paths)
-    counts, counted = select(settings, blocks)
-    execution.progress.start("learn", 0, "words")
-    learned = learn(settings, counts)
-    execution.progress.finish()
-    return learned.vocab, {**counted, **learned.statistics}
 
 
 def build_instances(made: Recipe, upstream: str, vocab_folder: str, output: str, execution: Execution) -> Outcome:
@@ -71,7 +19,7 @@ def build_instances(made: Recipe, upstream: str, vocab_folder: str, output: str,
     from corpusforge.tokens.vocab import Vocab
 
     _check_shares(made)
-    engine = engine_of(execution)
+    engine = stage.engine_of(execution)
     before, units = stage.upstream_units(upstream, "documents")
     if not before.rows["documents"]:
         raise errors.InputMissing(upstream, "no documents are left", "look at its rejects: corpusforge inspect")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from corpusforge import errors, shards
-from corpusforge.stages.claim import RUN, claim, finished
+from corpusforge.stages.output_folder import RUN, claim, finished
 from corpusforge.stages.stage import fingerprint, manifest_of
 
 

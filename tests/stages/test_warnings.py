@@ -13,7 +13,7 @@ from corpusforge import errors
 from corpusforge.cli import cli
 from corpusforge.documents.plan import Piece, Unit
 from corpusforge.schemas import REJECTS
-from corpusforge.stages import alarms
+from corpusforge.stages import warnings
 
 OFF = ["--badwords", "off", "--sentences", "builtin"]
 CHINESE = "今天天气很好，我们去公园散步。公园里有很多花和树，孩子们在草地上玩。晚上我们回家吃饭，然后看书。"
@@ -92,11 +92,11 @@ def test_languages_are_counted_without_regions_and_without_no_answers() -> None:
     reasons = ["page:language"] * 4 + ["page:pattern"]
     columns = {"reason": pa.array(reasons).dictionary_encode(), "detail": pa.array(details)}
     empty = {field.name: pa.nulls(5, field.type) for field in REJECTS if field.name not in columns}
-    assert alarms.count_languages(pa.record_batch({**empty, **columns})) == {"zh": 2, "ja": 1}
+    assert warnings.count_languages(pa.record_batch({**empty, **columns})) == {"zh": 2, "ja": 1}
 
 
 def test_a_language_that_is_not_sure_enough_has_another_flag() -> None:
-    assert "--min-language-probability" in alarms._of_language("en", {"en": 9, "nl": 1})
+    assert "--min-language-probability" in warnings._of_language("en", {"en": 9, "nl": 1})
 
 
 def unit(number: int, *files: tuple[str, str, int]) -> Unit:
@@ -116,5 +116,5 @@ def unit(number: int, *files: tuple[str, str, int]) -> Unit:
     ],
 )
 def test_fewer_units_than_workers_are_said_where_that_helps(units: list[Unit], workers: int, line: str) -> None:
-    said = alarms.of_units(units, workers)
+    said = warnings.of_units(units, workers)
     assert line in said and bool(said) == bool(line)

@@ -1,0 +1,69 @@
+"""The stage dedupe: documents of a finished stage to documents without duplicates, and the duplicates in repeats/."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from corpusforge import errors, recipe
+from corpusforge.sections import Recipe
+from corpusforge.stages import stage
+from corpusforge.stages.output_folder import claim, digest_of, finished
+from corpusforge.stages.stage import Execution, Outcome
+from corpusforge.stages.unused_settings import unused_lines
+
+if TYPE_CHECKING:
+    pass
+
+MEGABYTE = 1 << 20
+
+
+def _index_digest(made: Recipe) -> str:
+    """Digest of the signatures that the folders of an index hold. Raises where one has none."""
+    from corpusforge.work.near_documents import signature_shards
+
+    return digest_of(sorted(shard.content for folder in made.dedupe.index for shard in signature_shards(folder)))
+
+
+def _check_signatures_last(made: Recipe) -> None:
+    """Signatures are of what the method left: a later one would drop documents that they still hold."""
+    if made.dedupe.export_signatures and "documents" in made.dedupe.method[:-1]:
+        what = f"the method is {', '.join(made.dedupe.method)}: documents that a later one drops would be among them"
+        mend = "documents must come last to export signatures: name it last, or leave --export-signatures out"
+        raise errors.RecipeInvalid("dedupe.export_signatures", what, mend)
+
+
+def dedupe(made: Recipe, upstream: str, output: str, execution: Execution) -> Outcome:
+    """Cut repeats from the documents of a finished stage: ``documents/``, ``repeats/``."""
+    engine = stage.engine_of(execution)
+    _check_signatures_last(made)
+    for line in unused_lines(made):
+        execution.progress.say(line)
+    before, units = stage.upstream_units(upstream, "documents")
+    section: dict[str, Any] = {"dedupe": recipe.as_dict(made.dedupe)}
+    section["dedupe"].pop("memory_megabytes")  # how, not what
+    if "lines" in made.dedupe.method:
+        from corpusforge.clean.sentences import SentenceCounter
+
+        counter = SentenceCounter(made.dedupe.sentences)
+        counter.check()
+        section["sentences"] = counter.identity()
+    if engine.is_local:
+        from corpusforge.work import memory
+
+        memory.plan(made.dedupe.memory_megabytes * MEGABYTE, 1, 0)  # refused before anything is done
+    above = {"documents": before.content["documents"]}
+    if section["dedupe"].pop("index"):  # paths; what they hold decides
+        above["index"] = _index_digest(made)
+    how: dict[str, Any] = {"reads": [upstream, *made.dedupe.index], "cuts": stage.cuts_of(before, "documents")}
+    with claim(output, "dedupe", section, above, overwrite=execution.overwrite, **how) as digest:
+        manifest = finished(output, digest)
+        if manifest:
+            return Outcome(output, manifest, skipped=True)
+        from corpusforge.beam import dedupe as beam_dedupe
+
+        budget = made.dedupe.memory_megabytes * MEGABYTE if engine.is_local else 0
+        with stage.timed(output, "dedupe", execution, budget) as measured:
+            size = int(before.statistics.get("text_bytes_out", 0))
+            done = beam_dedupe.run(engine, made.dedupe, units, output, execution.progress, text_bytes=size)
+        counted = {"tallies": done.tallies, "statistics": done.statistics}
+        return stage.finish(output, "dedupe", digest, section, above, done.parts, measured, **counted)
