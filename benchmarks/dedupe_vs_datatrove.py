@@ -114,9 +114,9 @@ def run_ours(source: Path, output: Path) -> Run:
     import pyarrow.parquet as pq
 
     pa.set_cpu_count(1)
+    from corpusforge.dedupe.exact_spans import CutWork, HashWork, blocks, cuts_folder, span_path, write_cuts
     from corpusforge.dedupe.spans import find_losers
     from corpusforge.units import ShardUnit
-    from corpusforge.work.dedupe import CutWork, HashWork, blocks, cuts_folder, span_path, write_cuts
 
     folder = str(output / "hashes")
     paths = sorted((source / "documents").glob("*.parquet"))

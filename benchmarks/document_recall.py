@@ -29,7 +29,7 @@ from corpusforge.beam import near_documents
 from corpusforge.beam.engine import Engine
 from corpusforge.dedupe.lsh import band_hashes, bands_for, bucket_pairs
 from corpusforge.dedupe.minhash import Signer
-from corpusforge.dedupe.normalise import normalise
+from corpusforge.dedupe.normalize import normalize
 from corpusforge.progress import Silent
 from corpusforge.schemas import DOCUMENTS
 from corpusforge.sections import Dedupe
@@ -57,7 +57,7 @@ def brute_force(texts: list[str], words: int = 5) -> dict[tuple[int, int], float
     """Similarity of every pair of documents that share a shingle."""
     sets = []
     for text in texts:
-        found = " ".join(form for form in normalise(sentence_spans(pa.array([text]))).to_pylist() if form).split(" ")
+        found = " ".join(form for form in normalize(sentence_spans(pa.array([text]))).to_pylist() if form).split(" ")
         sets.append({tuple(found[i : i + words]) for i in range(max(1, len(found) - words + 1))})
     pairs = {}
     for i, j in combinations(range(len(sets)), 2):

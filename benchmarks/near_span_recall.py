@@ -30,9 +30,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from corpusforge.dedupe.jaccard import jaccard
 from corpusforge.dedupe.lsh import band_hashes, bands_for, similarity
-from corpusforge.dedupe.minhash import Signer
+from corpusforge.dedupe.minhash import Signer, jaccard
 from corpusforge.text import Spans, byte_slices, sentence_spans, text_bytes
 
 LENGTH = 3

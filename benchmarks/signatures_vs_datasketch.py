@@ -79,7 +79,7 @@ def sign_ours(
     import pyarrow as pa
 
     from corpusforge.dedupe.minhash import Signer
-    from corpusforge.dedupe.words import whole_documents
+    from corpusforge.dedupe.normalize import whole_documents
     from corpusforge.text import sentence_spans
 
     signer = Signer(permutations, SHINGLE)

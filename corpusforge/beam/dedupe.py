@@ -16,12 +16,12 @@ from collections.abc import Sequence
 
 from corpusforge import shards
 from corpusforge.beam.engine import Engine, run_map
+from corpusforge.dedupe import memory
+from corpusforge.dedupe.chain import ChainUnit, largest_document
+from corpusforge.dedupe.methods import CarryWork, Chained, chained, units_below
 from corpusforge.progress import Progress
 from corpusforge.sections import Dedupe
 from corpusforge.units import ShardUnit, UnitResult
-from corpusforge.work import memory
-from corpusforge.work.chain import CarryWork, Chained, chained, units_below
-from corpusforge.work.slices import ChainUnit, largest_document
 
 METHODS = {
     "lines": "corpusforge.beam.lines",

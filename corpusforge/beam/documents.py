@@ -25,14 +25,13 @@ from corpusforge.beam.io import in_batches
 from corpusforge.beam.near import FindPairs
 from corpusforge.beam.numbering import NumberBatches
 from corpusforge.beam.sdk import beam
-from corpusforge.dedupe.cards import CARDS, sign_cards, similarities
-from corpusforge.dedupe.groups import group, places_of
+from corpusforge.dedupe.clusters import group, places_of
+from corpusforge.dedupe.documents import CARDS, sign_cards, similarities
 from corpusforge.dedupe.keep import Members, keep_documents
 from corpusforge.dedupe.lsh import bands_for
 from corpusforge.dedupe.minhash import Signer
-from corpusforge.dedupe.near import unpack_pairs
-from corpusforge.dedupe.packed import pack, unpack
-from corpusforge.dedupe.spans import pack_block, place, row_of, unit_of, unpack_losers
+from corpusforge.dedupe.pairs import unpack_pairs
+from corpusforge.dedupe.spans import pack, pack_block, place, row_of, unit_of, unpack, unpack_losers
 
 REPEATS = "repeats"
 CLUSTERS = "clusters"

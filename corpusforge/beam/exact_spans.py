@@ -21,12 +21,12 @@ from corpusforge.beam.dedupe import scratch_of
 from corpusforge.beam.engine import Engine, listed, run_map
 from corpusforge.beam.sdk import as_itself, beam
 from corpusforge.beam.where import find_where
+from corpusforge.dedupe import locate
+from corpusforge.dedupe.exact_spans import CutWork, HashWork, blocks, cuts_folder, plan_rounds, span_path, write_cuts
 from corpusforge.dedupe.spans import find_losers
 from corpusforge.progress import Progress
 from corpusforge.sections import Dedupe
 from corpusforge.units import ShardUnit, UnitResult
-from corpusforge.work import places
-from corpusforge.work.dedupe import CutWork, HashWork, blocks, cuts_folder, plan_rounds, span_path, write_cuts
 
 PARTITIONS = 64
 """Ranges of the hash sorted one by one: bounds the memory of a sort, and how many workers can share a round."""
@@ -72,7 +72,7 @@ def cut_repeats(
     cutting = dataclasses.replace(cutting, cuts=cuts, rounds=rounds)
     find_where(engine, units, cutting)
     results = run_map(engine, cutting, units, sizes, label="cut", folder=cutting.output, progress=progress)
-    places.forget()
+    locate.forget()
     for number in range(rounds):  # first, so that cuts half removed are never taken for whole
         shards.remove(_mark(cuts, number))
     shards.remove(scratch)

@@ -9,11 +9,10 @@ from corpusforge.beam.dedupe import scratch_of
 from corpusforge.beam.engine import Engine
 from corpusforge.beam.exact_spans import cut_repeats
 from corpusforge.clean.sentences import SentenceCounter
-from corpusforge.dedupe.lines import METHOD
+from corpusforge.dedupe.lines import METHOD, CutLinesWork, HashLinesWork
 from corpusforge.progress import Progress
 from corpusforge.sections import Dedupe
 from corpusforge.units import ShardUnit, UnitResult
-from corpusforge.work.lines import CutLinesWork, HashLinesWork
 
 
 def run_method(

@@ -22,25 +22,31 @@ from corpusforge import shards
 from corpusforge.beam.engine import Engine, listed, run_map
 from corpusforge.beam.exact_spans import PARTITIONS, compare
 from corpusforge.beam.sdk import as_itself, beam
-from corpusforge.dedupe.near import candidate_pairs, find_shared
-from corpusforge.progress import Progress
-from corpusforge.units import ShardUnit, UnitResult
-from corpusforge.work.bands import (
+from corpusforge.dedupe.exact_spans import plan_rounds
+from corpusforge.dedupe.memory import give_back
+from corpusforge.dedupe.pairs import (
     Banded,
+    CompareWork,
     SharedSlots,
+    Signing,
     Slots,
     band_blocks,
+    banded,
+    candidate_pairs,
+    compared_folder,
+    find_shared,
     mark_blocks,
+    pairs_folder,
     plan_mark_rounds,
     plan_pair_rounds,
     shared_folder,
     shared_width,
+    write_pairs,
     write_shared,
 )
-from corpusforge.work.dedupe import plan_rounds
-from corpusforge.work.items import forget, mapped_bytes
-from corpusforge.work.memory import give_back
-from corpusforge.work.near import CompareWork, Signing, banded, compared_folder, pairs_folder, write_pairs
+from corpusforge.dedupe.signed_units import forget, mapped_bytes
+from corpusforge.progress import Progress
+from corpusforge.units import ShardUnit, UnitResult
 
 
 @dataclasses.dataclass(frozen=True)

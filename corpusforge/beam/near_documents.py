@@ -20,22 +20,15 @@ from corpusforge.beam.engine import Engine, run_map
 from corpusforge.beam.near import Alike, find_alike, with_pairs
 from corpusforge.beam.near_spans import signing_of
 from corpusforge.content import combine
+from corpusforge.dedupe import locate, signed_units
+from corpusforge.dedupe.documents import INDEX_DIGITS, IndexUnit, IndexWork, KeepWork, settle_groups, signature_shards
+from corpusforge.dedupe.index import check_signer
 from corpusforge.dedupe.keep import METHOD
 from corpusforge.dedupe.minhash import Signer
-from corpusforge.dedupe.signature_files import check_signer
+from corpusforge.dedupe.pairs import SignWork
 from corpusforge.progress import Progress
 from corpusforge.sections import Dedupe
 from corpusforge.units import ShardUnit, UnitResult
-from corpusforge.work import items, places
-from corpusforge.work.near import SignWork
-from corpusforge.work.near_documents import (
-    INDEX_DIGITS,
-    IndexUnit,
-    IndexWork,
-    KeepWork,
-    settle_groups,
-    signature_shards,
-)
 
 
 def run_method(
@@ -66,8 +59,8 @@ def run_method(
     export = is_last and (settings.export_signatures or bool(index))
     keeping = KeepWork(output, scratch, signing, len(units), audit_only=audit_only, export=export)
     results = run_map(engine, keeping, units, sizes, label="keep", folder=output, progress=progress)
-    places.forget()
-    items.forget()
+    locate.forget()
+    signed_units.forget()
     shards.remove(shards.join(scratch, "entries"))  # first, so that files half removed are never taken for whole
     shards.remove(scratch)
     return with_pairs(results, compared)

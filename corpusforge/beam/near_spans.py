@@ -18,14 +18,14 @@ from corpusforge.beam.dedupe import scratch_of
 from corpusforge.beam.engine import Engine, run_map
 from corpusforge.beam.near import Alike, find_alike, with_pairs
 from corpusforge.beam.where import find_where
+from corpusforge.dedupe import locate, signed_units
 from corpusforge.dedupe.lsh import bands_for
 from corpusforge.dedupe.minhash import Signer
+from corpusforge.dedupe.near_spans import METHOD, CutNearWork
+from corpusforge.dedupe.pairs import Signing, SignWork
 from corpusforge.progress import Progress
 from corpusforge.sections import Dedupe
 from corpusforge.units import ShardUnit, UnitResult
-from corpusforge.work import items, places
-from corpusforge.work.near import Signing, SignWork
-from corpusforge.work.near_spans import METHOD, CutNearWork
 
 
 def run_method(
@@ -49,8 +49,8 @@ def run_method(
     cutting = CutNearWork(output, scratch, span_sentences=settings.span_sentences, audit_only=audit_only, **floors)
     find_where(engine, units, cutting)
     results = run_map(engine, cutting, units, sizes, label="cut", folder=output, progress=progress)
-    places.forget()
-    items.forget()
+    locate.forget()
+    signed_units.forget()
     shards.remove(shards.join(scratch, "entries"))  # first, so that files half removed are never taken for whole
     shards.remove(scratch)
     return with_pairs(results, compared)

@@ -12,9 +12,9 @@ from typing import Any
 from corpusforge import shards
 from corpusforge.beam.engine import Engine, listed
 from corpusforge.beam.sdk import as_itself, beam
+from corpusforge.dedupe.exact_spans import CutWork, span_path
+from corpusforge.dedupe.locate import answers, questions, where_folder, write_answers
 from corpusforge.units import ShardUnit
-from corpusforge.work.dedupe import CutWork, span_path
-from corpusforge.work.where import answers, questions, where_folder, write_answers
 
 
 def find_where(engine: Engine, units: Sequence[ShardUnit], work: CutWork) -> None:

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpusforge.arrays import F32, I64, U8, U64, Bools
-from corpusforge.dedupe.pieces import PIECES, after_cut, original, original_stops
+from corpusforge.dedupe.chain import PIECES, after_cut, original, original_stops
 from corpusforge.dedupe.spans import column_spans
 from corpusforge.schemas import REPEATS
 from corpusforge.text import byte_slices, text_bytes

@@ -184,5 +184,5 @@ class Dedupe:
         4096,
         "budget of the whole stage on this machine: fewer workers, and comparison in rounds, where it asks for them",
         unit="MB",
-        check=at_least(400),  # `work.memory.SMALLEST`
+        check=at_least(400),  # `dedupe.memory.SMALLEST`
     )

@@ -19,7 +19,7 @@ MEGABYTE = 1 << 20
 
 def _index_digest(made: Recipe) -> str:
     """Digest of the signatures that the folders of an index hold. Raises where one has none."""
-    from corpusforge.work.near_documents import signature_shards
+    from corpusforge.dedupe.documents import signature_shards
 
     return digest_of(sorted(shard.content for folder in made.dedupe.index for shard in signature_shards(folder)))
 
@@ -48,7 +48,7 @@ def dedupe(made: Recipe, upstream: str, output: str, execution: Execution) -> Ou
         counter.check()
         section["sentences"] = counter.identity()
     if engine.is_local:
-        from corpusforge.work import memory
+        from corpusforge.dedupe import memory
 
         memory.plan(made.dedupe.memory_megabytes * MEGABYTE, 1, 0)  # refused before anything is done
     above = {"documents": before.content["documents"]}

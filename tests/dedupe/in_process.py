@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from corpusforge import schemas, shards
+from corpusforge.dedupe.exact_spans import CutWork, HashWork, blocks, cuts_folder, span_path, write_cuts
 from corpusforge.dedupe.spans import find_losers
 from corpusforge.units import ShardUnit
-from corpusforge.work.dedupe import CutWork, HashWork, blocks, cuts_folder, span_path, write_cuts
 
 
 def documents_batch(rows: Sequence[tuple[str, str]]) -> pa.RecordBatch:

@@ -10,23 +10,29 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from corpusforge import shards
-from corpusforge.dedupe.near import candidate_pairs, find_shared
-from corpusforge.dedupe.spans import find_losers
-from corpusforge.units import ShardUnit, UnitResult
-from corpusforge.work import items
-from corpusforge.work.bands import (
+from corpusforge.dedupe import signed_units
+from corpusforge.dedupe.documents import IndexUnit, IndexWork, KeepWork, settle_groups
+from corpusforge.dedupe.exact_spans import blocks, cuts_folder, span_path, write_cuts
+from corpusforge.dedupe.near_spans import CutNearWork
+from corpusforge.dedupe.pairs import (
+    CompareWork,
     SharedSlots,
+    Signing,
+    SignWork,
     Slots,
     band_blocks,
+    banded,
+    candidate_pairs,
+    find_shared,
     mark_blocks,
+    pairs_folder,
     shared_folder,
     shared_width,
+    write_pairs,
     write_shared,
 )
-from corpusforge.work.dedupe import blocks, cuts_folder, span_path, write_cuts
-from corpusforge.work.near import CompareWork, Signing, SignWork, banded, pairs_folder, write_pairs
-from corpusforge.work.near_documents import IndexUnit, IndexWork, KeepWork, settle_groups
-from corpusforge.work.near_spans import CutNearWork
+from corpusforge.dedupe.spans import find_losers
+from corpusforge.units import ShardUnit, UnitResult
 from tests.dedupe.in_process import read_table
 
 Blocks = list[tuple[int, bytes]]
@@ -129,7 +135,7 @@ def near_documents(
 
 
 def _done(output: Path, results: list[UnitResult], names: Sequence[str]) -> Done:
-    items.forget()
+    signed_units.forget()
     tallies: shards.Tallies = {}
     statistics: dict[str, Any] = {}
     for result in results:

@@ -17,10 +17,10 @@ from corpusforge import schemas, shards
 from corpusforge.beam import dedupe, exact_spans, near
 from corpusforge.beam.engine import Engine
 from corpusforge.content import combine
+from corpusforge.dedupe import locate
 from corpusforge.progress import Silent
 from corpusforge.sections import Dedupe
 from corpusforge.units import ShardUnit
-from corpusforge.work import places
 from tests.dedupe.in_process import read_table
 
 WORDS = ("river", "forest", "hill", "teacher", "engine", "garden", "window", "market", "station", "bridge", "harbour")
@@ -126,8 +126,8 @@ def test_on_an_object_store_each_unit_is_read_once_to_tell_where_copies_stand(
     straight, _, _ = deduped(tmp_path / "straight", settings, 0, 1, 1)
     units, out = units_of(tmp_path / "in", ROWS, random.Random(5), 6), f"memory://any-order/{method}"
     opened: list[str] = []
-    real = places._open
-    monkeypatch.setattr(places, "_open", lambda path: (opened.append(path), real(path))[1])
+    real = locate._open
+    monkeypatch.setattr(locate, "_open", lambda path: (opened.append(path), real(path))[1])
     dedupe.run(Engine(1), settings, units, out, Silent())
     entries = shards.load_entries(out)
     for table in ("documents", "repeats"):

@@ -10,11 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpusforge.dedupe import lsh
+from corpusforge.dedupe import lsh, pairs
 from corpusforge.dedupe.lsh import bucket_pairs, count_pairs
-from corpusforge.dedupe.near import Shared, find_shared
-from corpusforge.work import bands
-from corpusforge.work.bands import SharedSlots, Slots, shared_width, write_shared
+from corpusforge.dedupe.pairs import Shared, SharedSlots, Slots, find_shared, shared_width, write_shared
 
 LOW = np.uint64(0xFFFFFFFF)
 
@@ -59,13 +57,13 @@ def test_every_shared_hash_passes_and_few_others_do(tmp_path: Path, monkeypatch:
     assert len(passing) < 4000 + 0.06 * len(shared)
     assert known.counts() == (len(passing), 2000)
     assert sorted(set(slot.tolist())) == list(range(15))
-    read, reads = bands.read_shared, list[int]()
+    read, reads = pairs.read_shared, list[int]()
 
     def reading(folder: str, slot: int) -> Shared:
         reads.append(slot)
         return read(folder, slot)
 
-    monkeypatch.setattr(bands, "read_shared", reading)
+    monkeypatch.setattr(pairs, "read_shared", reading)
     assert shared[known.contain(shared)].tolist() == shared[np.isin(shared, passing)].tolist()
     assert reads == list(range(15)), "in any order of hashes every slot is read once"
 

@@ -1,114 +1,53 @@
-"""A chain of methods that is killed goes on in the method it was in, and ends as if nothing had been."""
+"""Offsets in the text that came to the stage, after any cuts, against texts that carry their own offsets."""
 
 from __future__ import annotations
 
-import contextlib
-import random
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
 
-import pytest
+from corpusforge.dedupe.chain import PIECES, after_cut, original, original_stops
+from corpusforge.text import text_bytes
 
-from corpusforge import shards
-from corpusforge.beam import dedupe, exact_spans, lines
-from corpusforge.beam.engine import Engine
-from corpusforge.content import combine
-from corpusforge.progress import Silent
-from corpusforge.sections import Dedupe
-from corpusforge.units import ShardUnit
-from corpusforge.work.chain import CarryWork
-from corpusforge.work.dedupe import CutWork
-from corpusforge.work.lines import CutLinesWork
-from tests.dedupe.test_any_order import ROWS, deduped, units_of
-
-CHAIN = Dedupe(method=("lines", "exact-spans"), sentences="builtin")
+MARKED = st.lists(st.lists(st.booleans(), max_size=12), max_size=5)
 
 
-class Killed(BaseException):
-    pass
+def cut_once(texts: list[list[int]], cut: list[list[bool]], batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Cut every marked byte, run by run; a byte's value is of no interest, only where it stood."""
+    _, ends = text_bytes(batch.column("text"))
+    regions = []
+    for document, row in enumerate(cut):
+        starts = [i for i, c in enumerate(row) if c and (i == 0 or not row[i - 1])]
+        stops = [i + 1 for i, c in enumerate(row) if c and (i + 1 == len(row) or not row[i + 1])]
+        regions += [(ends[document] + a, ends[document] + b) for a, b in zip(starts, stops, strict=True)]
+    starts, stops = (np.array([region[k] for region in regions], np.int64) for k in (0, 1))
+    pieces = after_cut(batch, starts, stops)
+    left = ["x" * len(row) for row in texts]
+    return pa.RecordBatch.from_arrays([pa.array(left, pa.string()), pieces], ["text", PIECES.name])
 
 
-def content(folder: Path) -> dict[str, str]:
-    entries = shards.load_entries(str(folder))
-    return {t: combine(e.tables[t].content for e in entries if t in e.tables) for t in ("documents", "repeats")}
+@given(MARKED, st.data())
+def test_offsets_are_those_of_the_bytes_that_stayed(shape: list[list[bool]], data: st.DataObject) -> None:
+    where = [list(range(len(row))) for row in shape]
+    batch = pa.record_batch({"text": pa.array(["x" * len(row) for row in shape], pa.string())})
+    for _ in range(3):
+        cut = [data.draw(st.lists(st.booleans(), min_size=len(row), max_size=len(row))) for row in where]
+        where = [[w for w, c in zip(row, marks, strict=True) if not c] for row, marks in zip(where, cut, strict=True)]
+        batch = cut_once(where, cut, batch)
+        rows = np.array([i for i, row in enumerate(where) for _ in row], np.int64)
+        inside = np.array([k for row in where for k in range(len(row))], np.int64)
+        expected = [w for row in where for w in row]
+        assert original(batch, rows, inside).tolist() == expected
+        assert original_stops(batch, rows, inside + 1).tolist() == [w + 1 for w in expected]
+        for row, found in zip(where, batch.column(PIECES.name).to_pylist(), strict=True):
+            assert (found is None) == (row == list(range(len(row))))  # nothing is kept of what needs nothing
 
 
-@pytest.fixture(scope="module")
-def straight(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], Any, Any]:
-    found, tallies, statistics = deduped(tmp_path_factory.mktemp("straight"), CHAIN, 0, 3, 1)
-    return found, tallies, statistics
-
-
-@pytest.fixture
-def units(tmp_path: Path) -> Iterator[list[ShardUnit]]:
-    yield units_of(tmp_path / "in", ROWS, random.Random(0), 3)
-
-
-def fail_at(number: int, work: Any) -> Any:
-    """A unit's work, without its subclasses, that is killed at the unit of this number."""
-    real = work.__call__
-
-    def call(self: Any, unit: Any, advance: Any) -> Any:
-        if type(self) is work and unit.number % 3 == number:
-            raise Killed
-        return real(self, unit, advance)
-
-    return call
-
-
-@pytest.mark.parametrize("work", [CutLinesWork, CarryWork, CutWork], ids=lambda work: work.__name__)
-def test_killed_in_any_method_and_gone_on_with(
-    work: type, units: list[ShardUnit], tmp_path: Path, straight: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = str(tmp_path / "out")
-    with monkeypatch.context() as patched, contextlib.suppress(Killed):
-        patched.setattr(work, "__call__", fail_at(1, work))
-        dedupe.run(Engine(1), CHAIN, units, out, Silent())
-    assert not (tmp_path / "out/documents/part-00001-00000.parquet").exists()
-    if work is not CutLinesWork:  # the first method is through, and is not begun again
-        monkeypatch.setattr(lines, "run_method", None)
-    done = dedupe.run(Engine(1), CHAIN, units, out, Silent())
-    assert (content(tmp_path / "out"), done.tallies, done.statistics) == straight
-    assert not (tmp_path / "out/scratch").exists()
-
-
-def test_killed_while_scratch_is_removed(
-    units: list[ShardUnit], tmp_path: Path, straight: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out, remove = tmp_path / "out", shards.remove
-
-    def half(path: str) -> None:
-        if path.endswith("/scratch"):
-            remove(f"{path}/chain/0-lines/documents")
-            raise Killed
-        remove(path)
-
-    with monkeypatch.context() as patched, contextlib.suppress(Killed):
-        patched.setattr(shards, "remove", half)
-        dedupe.run(Engine(1), CHAIN, units, str(out), Silent())
-    done = dedupe.run(Engine(1), CHAIN, units, str(out), Silent())
-    assert (content(out), done.tallies, done.statistics) == straight
-
-
-def test_a_dry_run_of_a_chain_finds_the_same(units: list[ShardUnit], tmp_path: Path, straight: Any) -> None:
-    done = dedupe.run(Engine(1), CHAIN, units, str(tmp_path / "out"), Silent(), audit_only=True)
-    assert (done.tallies, done.statistics) == straight[1:]
-    assert not (tmp_path / "out/documents").exists()
-
-
-def test_numbers_of_a_chain_are_told_by_method(straight: Any) -> None:
-    _, tallies, statistics = straight
-    first, last = (statistics["methods"][name] for name in CHAIN.method)
-    assert statistics["documents_in"] == first["documents_in"] == len(ROWS)
-    assert statistics["documents_out"] == last["documents_out"]
-    assert first["documents_out"] == last["documents_in"]
-    assert "line:repeated" in first["tallies"] and "span:repeated" in last["tallies"]
-    assert tallies["span:repeated"] == last["tallies"]["span:repeated"]
-
-
-def test_the_method_that_is_left_does_not_know_the_others(units: list[ShardUnit], tmp_path: Path) -> None:
-    """Units that keep pieces give the same documents as units that do not."""
-    dedupe.run(Engine(1), Dedupe(), units, str(tmp_path / "a"), Silent())
-    exact_spans.run_method(Engine(1), Dedupe(), units, str(tmp_path / "b"), Silent())
-    assert content(tmp_path / "a") == content(tmp_path / "b")
+def test_slices_of_a_batch_keep_their_pieces() -> None:
+    batch = pa.record_batch({"text": pa.array(["abcd", "efgh", "ijkl"])})
+    cut = pa.RecordBatch.from_arrays(
+        [pa.array(["cd", "efgh", "il"]), after_cut(batch, np.array([0, 9]), np.array([2, 11]))], ["text", PIECES.name]
+    )
+    assert original(cut.slice(2), np.array([0, 0]), np.array([0, 1])).tolist() == [0, 3]
+    assert original(cut.slice(0, 1), np.array([0]), np.array([1])).tolist() == [3]

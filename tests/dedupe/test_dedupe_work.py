@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpusforge import schemas, shards
+from corpusforge.dedupe import chain, exact_spans
 from corpusforge.dedupe.cut import Cut
+from corpusforge.dedupe.exact_spans import CutWork, HashWork, blocks, cuts_folder, span_path
 from corpusforge.seeds import document_keys
-from corpusforge.work import dedupe, slices
-from corpusforge.work.dedupe import CutWork, HashWork, blocks, cuts_folder, span_path
 from tests.dedupe.in_process import dedupe_units, documents_batch, read_table, write_units
 
 PAGE = "The quick fox ran. It met a dog. They spoke at length. Then it left. Nobody saw it again.\n"
@@ -115,12 +115,12 @@ def test_audit_rows_end_where_either_document_ends(tmp_path: Path) -> None:
 def test_slices_go_on_in_any_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     batches = [documents_batch([(f"{b}-{i}", PAGE * (i + 1)) for i in range(n)]) for b, n in enumerate((3, 0, 5, 4))]
     monkeypatch.setattr(shards, "read_shard", lambda _: iter(batches))
-    monkeypatch.setattr(slices, "SLICE_BYTES", 2 * len(PAGE))
-    whole = [s.column("id").to_pylist() for s in slices.slices("")]
+    monkeypatch.setattr(chain, "SLICE_BYTES", 2 * len(PAGE))
+    whole = [s.column("id").to_pylist() for s in chain.slices("")]
     assert [i for part in whole for i in part] == [i for batch in batches for i in batch.column("id").to_pylist()]
     for number in range(len(whole) + 1):
         skip = sum(len(part) for part in whole[:number])
-        assert [s.column("id").to_pylist() for s in slices.slices("", skip)] == whole[number:]
+        assert [s.column("id").to_pylist() for s in chain.slices("", skip)] == whole[number:]
 
 
 def test_documents_that_lost_nothing_are_never_dropped(tmp_path: Path) -> None:
@@ -161,13 +161,13 @@ class Killed(Exception):
 
 
 def test_killed_and_resumed_equals_straight_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slices, "SLICE_BYTES", 300)
+    monkeypatch.setattr(chain, "SLICE_BYTES", 300)
     groups = [
         [(f"{g}-{i}", PAGE if i % 3 else f"Own {i}. Text {g}. Here {i}. {PAGE}") for i in range(20)] for g in (0, 1)
     ]
     units = write_units(tmp_path / "in", groups)
     dedupe_units(units, tmp_path / "straight", shard_bytes=700)
-    real, calls = dedupe.cut_documents, 0
+    real, calls = exact_spans.cut_documents, 0
 
     def sometimes(*arguments: Any, **options: Any) -> Cut:
         nonlocal calls
@@ -176,7 +176,7 @@ def test_killed_and_resumed_equals_straight_through(tmp_path: Path, monkeypatch:
             raise Killed
         return real(*arguments, **options)
 
-    monkeypatch.setattr(dedupe, "cut_documents", sometimes)
+    monkeypatch.setattr(exact_spans, "cut_documents", sometimes)
     for _ in range(30):
         try:
             dedupe_units(units, tmp_path / "killed", shard_bytes=700)
@@ -202,7 +202,7 @@ def test_a_dry_run_counts_the_same_and_writes_no_documents(tmp_path: Path) -> No
 
 
 def test_progress_covers_the_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slices, "SLICE_BYTES", 300)
+    monkeypatch.setattr(chain, "SLICE_BYTES", 300)
     units = write_units(tmp_path / "in", [[(str(i), PAGE) for i in range(64)]])
     told: list[int] = []
     HashWork(str(tmp_path / "h"))(units[0], told.append)

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpusforge.dedupe import jaccard as room
-from corpusforge.dedupe.jaccard import jaccard
-from corpusforge.dedupe.minhash import Sets
+from corpusforge.dedupe import minhash as room
+from corpusforge.dedupe.minhash import Sets, jaccard
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 40), st.integers(1, 30), st.sampled_from([1, 50, room._CELLS]))

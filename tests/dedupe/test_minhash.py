@@ -8,9 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from corpusforge.dedupe.minhash import Signer
-from corpusforge.dedupe.minima import range_minima
-from corpusforge.dedupe.words import hash_words, whole_documents
+from corpusforge.dedupe.minhash import Signer, range_minima
+from corpusforge.dedupe.normalize import hash_words, whole_documents
 from corpusforge.text import Spans, sentence_spans, text_bytes
 from tests.oracles import minhash as oracle
 from tests.oracles.spans import words_of

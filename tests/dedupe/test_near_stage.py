@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from corpusforge.content import ContentDigest
 from corpusforge.dedupe.lsh import NEIGHBOURS, Bands
 from corpusforge.dedupe.minhash import Signer
-from corpusforge.work.near import Signing
+from corpusforge.dedupe.pairs import Signing
 from tests.dedupe.in_process import write_units
 from tests.dedupe.near_in_process import Done, near_documents, near_spans
 from tests.oracles import near as oracle

@@ -10,17 +10,16 @@ import pyarrow as pa
 import pytest
 
 from corpusforge import errors, schemas, shards
+from corpusforge.dedupe import chain, signed_units
+from corpusforge.dedupe import documents as near_documents_work
+from corpusforge.dedupe.documents import KeepWork
+from corpusforge.dedupe.index import read_signer, signature_matrix
 from corpusforge.dedupe.lsh import Bands, bands_for
 from corpusforge.dedupe.minhash import Signer
-from corpusforge.dedupe.signature_files import read_signer, signature_matrix
-from corpusforge.dedupe.words import whole_documents
+from corpusforge.dedupe.near_spans import CutNearWork
+from corpusforge.dedupe.normalize import whole_documents
+from corpusforge.dedupe.pairs import Signing, plan_mark_rounds, plan_pair_rounds
 from corpusforge.seeds import document_keys
-from corpusforge.work import items, slices
-from corpusforge.work import near_documents as near_documents_work
-from corpusforge.work.bands import plan_mark_rounds, plan_pair_rounds
-from corpusforge.work.near import Signing
-from corpusforge.work.near_documents import KeepWork
-from corpusforge.work.near_spans import CutNearWork
 from tests.dedupe.in_process import write_units
 from tests.dedupe.near_in_process import near_documents, near_spans
 
@@ -155,7 +154,7 @@ class Killed(Exception):
 def test_killed_and_resumed_equals_straight_through(
     method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slices, "SLICE_BYTES", 2000)
+    monkeypatch.setattr(chain, "SLICE_BYTES", 2000)
     dice = random.Random(7)
     pages = [passage(dice, 8) for _ in range(6)]
     groups = [[(f"{g}-{i}", " ".join(edited(pages[i % 6], i % 14))) for i in range(20)] for g in (0, 1)]
@@ -224,7 +223,7 @@ def test_items_open_anew_where_the_file_is_another(tmp_path: Path) -> None:
     for text in (passage(dice, 4), passage(dice, 9)):
         units = write_units(tmp_path / "in", [[("a", " ".join(text))]])
         near_spans(units, tmp_path / "out", SPANS, 0.8, cut={})
-        (part,) = items.open_items(str(tmp_path / "out/scratch"), 0).parts
+        (part,) = signed_units.open_items(str(tmp_path / "out/scratch"), 0).parts
         assert len(part.hashes) == len(text)
         shards.remove(str(tmp_path / "out"))
 

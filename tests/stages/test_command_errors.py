@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from corpusforge import errors, sections
 from corpusforge.cli import cli
-from corpusforge.work import memory
+from corpusforge.dedupe import memory
 
 
 def error_of(*words: str) -> str:

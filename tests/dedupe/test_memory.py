@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge import errors, schemas, shards
+from corpusforge.dedupe import memory
+from corpusforge.dedupe.chain import largest_document
+from corpusforge.dedupe.exact_spans import peak_bytes
 from corpusforge.units import ShardUnit
-from corpusforge.work import memory
-from corpusforge.work.dedupe import peak_bytes
-from corpusforge.work.slices import largest_document
 
 
 @given(st.integers(400, 1 << 16), st.integers(1, 256), st.integers(0, 10**14))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from corpusforge import arrays, seeds
 from corpusforge.dedupe import spans
-from corpusforge.work.dedupe import peak_bytes, plan_rounds
+from corpusforge.dedupe.exact_spans import peak_bytes, plan_rounds
 from tests.dedupe.in_process import documents_batch
 
 LENGTHS = st.lists(st.integers(0, 6), max_size=6)

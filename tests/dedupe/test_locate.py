@@ -13,17 +13,17 @@ import pytest
 
 from corpusforge import errors, schemas, shards
 from corpusforge.arrays import U64
+from corpusforge.dedupe import exact_spans, locate
+from corpusforge.dedupe.exact_spans import CutWork, HashWork, cuts_folder, read_cuts, span_path, write_cuts
+from corpusforge.dedupe.locate import locate_copies
 from corpusforge.dedupe.spans import SPANS, hash_documents, place
 from corpusforge.shards import manifests
 from corpusforge.units import ShardUnit
-from corpusforge.work import dedupe, places
-from corpusforge.work.dedupe import CutWork, HashWork, cuts_folder, read_cuts, span_path, write_cuts
-from corpusforge.work.places import locate
 
 
 @pytest.fixture(autouse=True)
 def _forget() -> None:
-    places.forget()
+    locate.forget()
 
 
 def write_spans(folder: str, unit: int, batches: list[list[str]]) -> list[tuple[str, int]]:
@@ -50,22 +50,22 @@ def test_places_are_found_as_in_the_shards_read_whole(tmp_path: Path, root: str)
         expected |= {(unit, row): where for row, where in enumerate(write_spans(folder, unit, texts))}
     asked = [dice.choice(list(expected)) for _ in range(300)]
     many = np.concatenate([place(unit, np.array([row])) for unit, row in asked])
-    documents, starts = locate(many, functools.partial(span_path, folder))
+    documents, starts = locate_copies(many, functools.partial(span_path, folder))
     assert list(zip(documents.to_pylist(), starts.tolist(), strict=True)) == [expected[key] for key in asked]
-    documents, starts = locate(many[:0], functools.partial(span_path, folder))
+    documents, starts = locate_copies(many[:0], functools.partial(span_path, folder))
     assert (len(documents), len(starts)) == (0, 0)
 
 
 def test_a_file_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
     for text in ("One. Two.", "A longer one. Two."):
         expected = write_spans(str(tmp_path), 0, [[text]])
-        _, starts = locate(place(0, np.arange(2)), functools.partial(span_path, str(tmp_path)))
+        _, starts = locate_copies(place(0, np.arange(2)), functools.partial(span_path, str(tmp_path)))
         assert starts.tolist() == [start for _, start in expected]
 
 
 def test_a_missing_unit_is_one_clear_error(tmp_path: Path) -> None:
     with pytest.raises(errors.ManifestInvalid, match="part-00003"):
-        locate(place(3, np.arange(2)), functools.partial(span_path, str(tmp_path)))
+        locate_copies(place(3, np.arange(2)), functools.partial(span_path, str(tmp_path)))
 
 
 def test_each_unit_is_opened_once_and_no_folder_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +87,7 @@ def test_each_unit_is_opened_once_and_no_folder_listed(tmp_path: Path, monkeypat
             cuts_folder(folder, 1), number, 0, [_packed(place(number, np.array(losers)), np.concatenate(others))]
         )
     opened: list[str] = []
-    real = places._open
+    real = locate._open
 
     def counted(path: str) -> Any:
         opened.append(path)
@@ -96,7 +96,7 @@ def test_each_unit_is_opened_once_and_no_folder_listed(tmp_path: Path, monkeypat
     def refuse(*_: object) -> None:
         raise AssertionError("listed")
 
-    monkeypatch.setattr(places, "_open", counted)
+    monkeypatch.setattr(locate, "_open", counted)
     for module in (shards, manifests):
         monkeypatch.setattr(module, "list_names", refuse)
     work = CutWork(str(tmp_path / "out"), folder, cuts_folder(folder, 1), min_sentences=0)
@@ -113,7 +113,7 @@ def test_what_is_written_is_not_located_again(tmp_path: Path, monkeypatch: pytes
         asked.append(many)
         return pa.array([""] * len(many)), np.zeros(len(many), np.int64)
 
-    monkeypatch.setattr(dedupe, "locate_for", noted)
+    monkeypatch.setattr(exact_spans, "locate_for", noted)
     work = CutWork(str(tmp_path / "out"), folder, cuts)
     found, rows = work.cuts_from(0, 11)
     assert (found.rows.tolist(), rows.tolist()) == ([11, 12], [0, 10])
@@ -132,4 +132,4 @@ def test_cuts_of_another_number_of_rounds_are_not_read(tmp_path: Path) -> None:
 
 
 def _packed(losers: U64, survivors: U64) -> bytes:
-    return dedupe.span_tables.pack_losers(losers, survivors)
+    return exact_spans.span_tables.pack_losers(losers, survivors)

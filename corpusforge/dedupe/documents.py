@@ -22,26 +22,29 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpusforge import arrays, errors, schemas, shards
-from corpusforge.arrays import I64, U64, Bools
-from corpusforge.dedupe import near, spans
-from corpusforge.dedupe.groups import Grouped, group, places_of
-from corpusforge.dedupe.keep import Members, keep_documents
-from corpusforge.dedupe.lsh import band_hashes
-from corpusforge.dedupe.signature_files import check_signer, signature_matrix, signature_rows, signatures_schema
+from corpusforge.arrays import F32, I64, U64, Bools
+from corpusforge.dedupe import signed_units, spans
+from corpusforge.dedupe.chain import as_schema, documents_schema, share, slices, text_size
+from corpusforge.dedupe.clusters import Grouped, group, places_of
+from corpusforge.dedupe.exact_spans import span_path
+from corpusforge.dedupe.index import check_signer, signature_matrix, signature_rows, signatures_schema
+from corpusforge.dedupe.keep import Members, keep_documents, survivor_order
+from corpusforge.dedupe.locate import locate_copies
+from corpusforge.dedupe.lsh import Bands, band_hashes
+from corpusforge.dedupe.minhash import Sets, Signer, jaccard
+from corpusforge.dedupe.normalize import whole_documents
+from corpusforge.dedupe.pairs import Signing, read_compared
+from corpusforge.dedupe.signed_units import alike, open_items
+from corpusforge.dedupe.spans import column_spans
 from corpusforge.seeds import document_keys
 from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
-from corpusforge.work.alike import alike
-from corpusforge.work.dedupe import span_path
-from corpusforge.work.items import open_items
-from corpusforge.work.near import Signing, read_compared
-from corpusforge.work.places import locate
-from corpusforge.work.slices import as_schema, documents_schema, share, slices, text_size
 
 GROUPS = pa.schema(
     [
@@ -90,7 +93,7 @@ class IndexWork:
 
     def __call__(self, unit: IndexUnit, advance: Advance) -> UnitResult:
         """Take over one shard."""
-        tables = {"spans": (spans.SPANS, "arrow"), "signed": (near.SIGNED, "arrow")}
+        tables = {"spans": (spans.SPANS, "arrow"), "signed": (signed_units.SIGNED, "arrow")}
         with UnitOutput(self.folder, unit.number, tables, shard_bytes=1 << 62) as output:
             if output.done:
                 advance(unit.bytes)
@@ -110,7 +113,7 @@ class IndexWork:
         """An id alone names one document of each corpus: those of an index bear its name before theirs."""
         signatures, count = signature_matrix(rows), rows.num_rows
         offsets = np.arange(count + 1)
-        hashes = near.signature_hashes(signatures, np.ones(count, np.bool_))
+        hashes = signed_units.signature_hashes(signatures, np.ones(count, np.bool_))
         nothing = pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(np.zeros(count, np.uint32)))
         names = pc.binary_join_element_wise("index", index, rows.column("document"), ":")
         columns = [
@@ -122,7 +125,7 @@ class IndexWork:
             pa.nulls(count, pa.list_(pa.int64())),
             pa.array(np.full(count, _FIRST)),
         ]
-        signed = near.signed_rows(offsets, band_hashes(signatures, self.signing.bands), signatures)
+        signed = signed_units.signed_rows(offsets, band_hashes(signatures, self.signing.bands), signatures)
         return pa.RecordBatch.from_arrays(columns, schema=spans.SPANS), signed
 
 
@@ -213,7 +216,7 @@ class KeepWork:
         rows = spans.row_of(found.places)
         return Members(
             rows=rows,
-            survivors=locate(found.survivors, functools.partial(span_path, self.folder))[0],
+            survivors=locate_copies(found.survivors, functools.partial(span_path, self.folder))[0],
             stays=found.survivors == found.places,
             in_index=spans.unit_of(found.survivors) >= self.first_of_index,
             sizes=found.sizes,
@@ -244,3 +247,56 @@ def _between(members: Members, first: int, last: int) -> Members:
     a, b = np.searchsorted(members.rows, [first, last]).tolist()
     found = Members._make(column[a:b] for column in members)
     return found._replace(rows=found.rows - first)
+
+
+# MERGED DOCSTRING of corpusforge.dedupe.cards:
+# What others must know of a document to be compared with it: its card.
+#
+# Comes in: DOCUMENTS batches. Goes out: CARDS batches and band hashes; the similarity of rows of two CARDS batches. The
+# one decision: a card holds the shingles and not the text, about as many bytes, so that wherever cards meet
+# documents are
+# compared by their true similarity.
+
+CARDS = pa.schema(
+    [
+        pa.field("document", pa.string(), nullable=False),  # DOCUMENTS.id
+        pa.field("order", pa.int64(), nullable=False),  # survivors.survivor_order
+        pa.field("key", pa.uint64(), nullable=False),  # seeds.document_keys
+        pa.field("shingles", pa.list_(pa.uint32()), nullable=False),  # hashes; none: the document has no words
+    ]
+)
+"""One row a document."""
+
+
+class Signed(NamedTuple):
+    """Cards of a batch, and what finds the pairs worth comparing."""
+
+    cards: pa.RecordBatch
+    hashes: U64  # of the shingles (`Sets.fingerprints`); 0: the document has no words
+    bands: U64  # [n, bands]
+
+
+def sign_cards(documents: pa.RecordBatch, signer: Signer, bands: Bands, survivor: str) -> Signed:
+    """Cards, signature hashes and band hashes of a batch, in its order."""
+    sets = signer.shingles(whole_documents(documents.column("text"))).document_sets()
+    signatures, _ = signer.sign(sets)
+    sizes = sets.stops - sets.starts
+    cuts = np.concatenate([[0], np.cumsum(sizes)])
+    rows = np.arange(cuts[-1]) + np.repeat(sets.starts - cuts[:-1], sizes)
+    columns = [
+        documents.column("id"),
+        pa.array(survivor_order(documents, survivor)),
+        pa.array(document_keys(documents.column("id").to_pylist())),
+        pa.ListArray.from_arrays(pa.array(cuts.astype(np.int32)), pa.array(sets.hashes[rows])),
+    ]
+    cards = pa.RecordBatch.from_arrays(columns, schema=CARDS)
+    return Signed(cards, sets.fingerprints(), band_hashes(signatures, bands))
+
+
+def similarities(left: pa.RecordBatch, rows: I64, right: pa.RecordBatch, other_rows: I64) -> F32:
+    """The Jaccard similarity of these rows of two CARDS batches, pair by pair; all have words."""
+    sides = []
+    for cards, chosen in ((left, rows), (right, other_rows)):
+        hashes, offsets = column_spans(cards.column("shingles"))
+        sides.append(Sets(hashes, offsets[chosen], offsets[chosen + 1]))
+    return jaccard(*sides)

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from corpusforge import errors
-from corpusforge.dedupe.minhash import Signer
-from corpusforge.dedupe.signature_files import (
+from corpusforge.dedupe.index import (
     check_signer,
     datasketch_seed,
     read_signer,
@@ -19,6 +18,7 @@ from corpusforge.dedupe.signature_files import (
     signatures_schema,
     to_datasketch,
 )
+from corpusforge.dedupe.minhash import Signer
 from corpusforge.text import sentence_spans
 from tests.oracles import minhash as oracle
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import dataclasses
 
 from corpusforge.arrays import F32, U64
-from corpusforge.work.dedupe import CutWork
-from corpusforge.work.near import read_compared
+from corpusforge.dedupe.exact_spans import CutWork
+from corpusforge.dedupe.pairs import read_compared
 
 METHOD = "near-spans"
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpusforge.dedupe.normalise import normalise, sentence_hashes
+from corpusforge.dedupe.normalize import normalize, sentence_hashes
 from corpusforge.text import Spans, sentence_spans, text_bytes
 from tests.oracles import spans as oracle
 
@@ -29,7 +29,7 @@ def columns(sentences: list[str], gap: str = "") -> Spans:
 @settings(max_examples=300, deadline=None)
 def test_equals_the_oracle(sentences: list[str], gap: str, fold: bool) -> None:
     expected = [" ".join(oracle.words_of(s, fold)) for s in sentences]
-    assert normalise(columns(sentences, gap), fold_numbers=fold).to_pylist() == expected
+    assert normalize(columns(sentences, gap), fold_numbers=fold).to_pylist() == expected
 
 
 @given(SENTENCES)
@@ -55,7 +55,7 @@ def test_hashes_are_equal_exactly_where_words_are(sentences: list[str]) -> None:
     ],
 )
 def test_equal_sentences(left: str, right: str) -> None:
-    first, second = normalise(columns([left, right])).to_pylist()
+    first, second = normalize(columns([left, right])).to_pylist()
     assert first == second
 
 
@@ -63,20 +63,20 @@ def test_equal_sentences(left: str, right: str) -> None:
     ("left", "right"), [("C++", "C"), ("3.5 %", "35 %"), ("5 < 6", "5 > 6"), ("icecream", "ice cream")]
 )
 def test_different_sentences(left: str, right: str) -> None:
-    first, second = normalise(columns([left, right])).to_pylist()
+    first, second = normalize(columns([left, right])).to_pylist()
     assert first != second
 
 
 def test_numbers_fold_only_on_request() -> None:
     pair = columns(["rose 3.5 % in 2021", "rose 9.1 % in 1999"])
-    assert len(set(normalise(pair).to_pylist())) == 2
-    assert set(normalise(pair, fold_numbers=True).to_pylist()) == {"rose 0 0 in 0000"}
+    assert len(set(normalize(pair).to_pylist())) == 2
+    assert set(normalize(pair, fold_numbers=True).to_pylist()) == {"rose 0 0 in 0000"}
 
 
 def test_a_large_text_is_normalised_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
     found = sentence_spans(pa.array(["One. Two é! Three.\n...\nFour.", "", "Five is longer than a part. Six."]))
     whole = sentence_hashes(found)
     for size in (1, 5, 11, 40):
-        monkeypatch.setattr("corpusforge.dedupe.normalise._AT_ONCE", size)
+        monkeypatch.setattr("corpusforge.dedupe.normalize._AT_ONCE", size)
         hashes, empty = sentence_hashes(found)
         assert (hashes.tolist(), empty.tolist()) == (whole[0].tolist(), whole[1].tolist())

@@ -27,11 +27,11 @@ import pyarrow as pa
 from corpusforge import schemas, shards
 from corpusforge.arrays import F32, I64, U64
 from corpusforge.dedupe import spans as span_tables
+from corpusforge.dedupe.chain import ChainUnit, as_schema, documents_schema, share, slices, text_size
 from corpusforge.dedupe.cut import Cut, Cuts, cut_documents, cut_sentences
+from corpusforge.dedupe.locate import locate_for
 from corpusforge.dedupe.spans import SPANS
 from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
-from corpusforge.work.slices import ChainUnit, as_schema, documents_schema, share, slices, text_size
-from corpusforge.work.where import locate_for
 
 CUTS = pa.schema([pa.field("loser", pa.uint64(), nullable=False), pa.field("survivor", pa.uint64(), nullable=False)])
 """Places (dedupe.spans.place) of losing spans of a unit and of their survivors."""

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 
 from corpusforge import schemas
 from corpusforge.clean.sentences import SentenceCounter
-from corpusforge.dedupe.lines import line_hashes, url_order
+from corpusforge.dedupe.lines import GLANCE, CutLinesWork, HashLinesWork, enough_sentences, line_hashes, url_order
 from corpusforge.units import ShardUnit
-from corpusforge.work.lines import GLANCE, CutLinesWork, HashLinesWork, enough_sentences
 from tests.dedupe.in_process import run_works
 from tests.oracles.repeated_lines import Page, dedupe
 from tests.oracles.spans import sentences_of
