@@ -73,8 +73,9 @@ def write_corpus(folder: Path, texts: list[str]) -> None:
     """Write DOCUMENTS shards, the peer's text file (a sentence a line), and the vocabulary."""
     import pyarrow as pa
 
-    from corpusforge import shards, text
+    from corpusforge import shards
     from corpusforge.schemas import DOCUMENTS
+    from corpusforge.sentences import splitter
     from corpusforge.tokens.counts import count_words, pack_counts, select_counts
     from corpusforge.tokens.learn_wordpiece import learn_wordpiece
 
@@ -89,7 +90,7 @@ def write_corpus(folder: Path, texts: list[str]) -> None:
         writer = shards.ShardWriter(str(folder), name, DOCUMENTS, "parquet")
         writer.write(pa.RecordBatch.from_pylist(rows[number::SHARDS], schema=DOCUMENTS))
         writer.finish()
-    spans = text.sentence_spans(column)
+    spans = splitter.sentence_spans(column)
     data, lines = spans.data.tobytes(), []
     for first, behind in zip(spans.offsets[:-1].tolist(), spans.offsets[1:].tolist(), strict=True):
         lines += [data[spans.starts[i] : spans.stops[i]].replace(b"\n", b" ") for i in range(first, behind)]

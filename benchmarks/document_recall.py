@@ -33,7 +33,7 @@ from corpusforge.dedupe.normalize import normalize
 from corpusforge.progress import Silent
 from corpusforge.schemas import DOCUMENTS
 from corpusforge.sections import Dedupe
-from corpusforge.text import sentence_spans
+from corpusforge.sentences.splitter import sentence_spans
 from corpusforge.units import ShardUnit
 
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)

@@ -31,7 +31,7 @@ import sentencepiece
 import tokenizers
 from encode_vs_tokenizers import left_to_library, median_seconds, read_texts
 
-from corpusforge import text
+from corpusforge.sentences import splitter
 from corpusforge.tokens.counts import count_words, pack_counts
 from corpusforge.tokens.encode import Encoder
 from corpusforge.tokens.families import ALGORITHMS
@@ -97,7 +97,7 @@ def measure(texts: list[str], vocab: Vocab, settings: argparse.Namespace) -> Non
     column = pa.array(texts)
     megabytes = sum(len(t.encode()) for t in texts) / 1e6
     documents = pa.record_batch([pa.array([str(i) for i in range(len(texts))]), column], names=["id", "text"])
-    spans = text.sentence_spans(column)
+    spans = splitter.sentence_spans(column)
     data = spans.data.tobytes()
     sentences = [data[a:b].decode() for a, b in zip(spans.starts.tolist(), spans.stops.tolist(), strict=True)]
     peer = sentencepiece.SentencePieceProcessor(model_proto=vocab.save_files()["spiece.model"])

@@ -36,7 +36,7 @@ import pyarrow as pa
 import tokenizers
 from tokenizers import pre_tokenizers
 
-from corpusforge import text
+from corpusforge.sentences import splitter
 from corpusforge.tokens.byte_bpe import ByteBpe
 from corpusforge.tokens.counts import count_words, pack_counts, select_counts
 from corpusforge.tokens.encode import Encoder
@@ -140,7 +140,7 @@ def learn_from(texts: list[str], size: int, lowercase: bool | None) -> Vocab:
 
 def sentences_of(column: pa.StringArray, keeps_space: bool) -> list[str]:
     """The sentences of documents, with the white space between two at the head of the second where it counts."""
-    spans = text.sentence_spans(column)
+    spans = splitter.sentence_spans(column)
     begins = spans.starts
     if keeps_space:
         begins = np.append(spans.starts[:1], spans.stops[:-1])

@@ -32,7 +32,8 @@ import pyarrow as pa
 
 from corpusforge.dedupe.lsh import band_hashes, bands_for, similarity
 from corpusforge.dedupe.minhash import Signer, jaccard
-from corpusforge.text import Spans, byte_slices, sentence_spans, text_bytes
+from corpusforge.sentences.splitter import sentence_spans
+from corpusforge.text import Spans, byte_slices, text_bytes
 
 LENGTH = 3
 EDITS = ("change", "insert", "drop", "swap")

@@ -30,7 +30,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from corpusforge.text import sentence_spans
+from corpusforge.sentences.splitter import sentence_spans
 
 Boundary = tuple[int, int]
 """Number of the line, and behind which character the boundary lies."""

@@ -80,7 +80,7 @@ def sign_ours(
 
     from corpusforge.dedupe.minhash import Signer
     from corpusforge.dedupe.normalize import whole_documents
-    from corpusforge.text import sentence_spans
+    from corpusforge.sentences.splitter import sentence_spans
 
     signer = Signer(permutations, SHINGLE)
     batches = [pa.array(texts[i : i + 500], pa.string()) for i in range(0, len(texts), 500)]

@@ -27,7 +27,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from corpusforge.text import sentence_spans
+from corpusforge.sentences.splitter import sentence_spans
 
 ENGLISH = ("enwiki2018-dev.jsonl.gz", "novels-dev.jsonl.gz")
 CHINESE = ("zhwiki-dev.jsonl.gz",)

@@ -1,7 +1,8 @@
-"""Where the recipes, rule packs and sample that travel with CorpusForge lie: in the wheel or in a checkout."""
+"""Where resources are: the recipes, rule packs and sample bundled with CorpusForge, and the user's cache of others."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 
@@ -13,3 +14,9 @@ def bundled(name: str) -> Path:
     """
     installed = Path(__file__).parent / "data" / name
     return installed if installed.is_dir() else Path(__file__).parent.parent / name
+
+
+def cache_folder(name: str) -> Path:
+    """``$XDG_CACHE_HOME/corpusforge/name``, by default below ``~/.cache``."""
+    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(home) / "corpusforge" / name

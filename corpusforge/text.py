@@ -12,10 +12,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corpusforge.arrays import I64, U8
-from corpusforge.sentence_ends import sentence_stops
-from corpusforge.sentence_words import SPACE, bytes_in
+from corpusforge.arrays import I64, U8, Bools
 
+
+def bytes_in(*ranges: range | bytes) -> Bools:
+    """A table of 256: whether a byte is in one of these."""
+    table = np.zeros(256, bool)
+    table[[b for r in ranges for b in r]] = True
+    return table
+
+
+SPACE = bytes_in(range(0x09, 0x0E), range(0x1C, 0x21))
+"""White space of ASCII, as `str.isspace` has it."""
 _SPACE_EDGE = SPACE | bytes_in(range(0x80, 0xC0), b"\xc2\xe1\xe2\xe3")  # may be part of white space
 
 
@@ -61,16 +69,16 @@ def split_lines(text: pa.StringArray) -> Rows:
 def line_spans(text: pa.StringArray) -> Spans:
     """The same lines as byte spans. Unlike sentences they may be empty: start == stop."""
     data, offsets = text_bytes(text)
-    stops = _break_stops(data, int(offsets[0]), int(offsets[-1]))
+    stops = break_stops(data, int(offsets[0]), int(offsets[-1]))
     # "\r\n" is one break; where a document ends between the two, its own end still cuts (from offsets).
     inside = np.minimum(stops, len(data) - 1)
     crlf = (data[stops - 1] == 0x0D) & (data[inside] == 0x0A) & (stops < offsets[-1])
     cuts = union(offsets, stops[~crlf])
-    starts, stops = _trim(data, cuts)
+    starts, stops = trim(data, cuts)
     return Spans(data, starts, stops, np.searchsorted(cuts, offsets), offsets[:-1])
 
 
-def _trim(data: U8, cuts: I64) -> tuple[I64, I64]:
+def trim(data: U8, cuts: I64) -> tuple[I64, I64]:
     """Starts and stops of the pieces between cuts without white space; start == stop where nothing is left."""
     starts, stops = cuts[:-1].copy(), cuts[1:].copy()
     last = len(data) - 1
@@ -102,7 +110,7 @@ def slices(data: U8, cuts: I64) -> pa.StringArray:
     return pa.StringArray.from_buffers(len(cuts) - 1, pa.py_buffer(cuts.astype(np.int32)), pa.py_buffer(data))
 
 
-def _break_stops(data: U8, low: int, high: int) -> I64:
+def break_stops(data: U8, low: int, high: int) -> I64:
     """Ascending offsets behind every line break of str.splitlines in ``data[low:high]``.
 
     \\n \\v \\f \\r \\x1c \\x1d \\x1e, and beyond ASCII NEL (C2 85), LS (E2 80 A8) and PS (E2 80 A9).
@@ -123,21 +131,3 @@ def union(*ascending: I64) -> I64:
     fresh = np.ones(len(merged), bool)
     np.not_equal(merged[1:], merged[:-1], out=fresh[1:])
     return np.asarray(merged[fresh])
-
-
-def sentence_spans(text: pa.StringArray) -> Spans:
-    """The sentences of every document, by the built-in splitter (no resource needed, any language).
-
-    >>> spans = sentence_spans(pa.array(["He saw Dr. Wu at 3.5 km.  She left!\\n你好。再见。", "", "End"]))
-    >>> [bytes(spans.data[a:b]).decode() for a, b in zip(spans.starts, spans.stops)]
-    ['He saw Dr. Wu at 3.5 km.', 'She left!', '你好。', '再见。', 'End']
-    >>> spans.offsets.tolist()
-    [0, 4, 4, 5]
-    """
-    data, offsets = text_bytes(text)
-    breaks = _break_stops(data, int(offsets[0]), int(offsets[-1]))
-    cuts = union(offsets, breaks, sentence_stops(data, offsets))
-    starts, stops = _trim(data, cuts)
-    kept = starts < stops
-    starts, stops = starts[kept], stops[kept]
-    return Spans(data, starts, stops, np.searchsorted(starts, offsets), offsets[:-1])

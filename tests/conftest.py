@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,26 @@ def shared_data() -> Path:
     if not SHARED.is_dir():
         pytest.skip("needs ../shared/data (real text that is not part of the repository)")
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def punkt(shared_data: Path) -> Iterator[Path]:
+    """Punkt's English parameters beside the checkout, where CorpusForge and NLTK, its oracle, look for them."""
+    import nltk
+
+    folder = str(shared_data / "nltk_data")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NLTK_DATA", folder)
+        patch.setattr(nltk.data, "path", [folder, *nltk.data.path])
+        yield Path(folder)
+
+
+@pytest.fixture(scope="session")
+def nltk_punkt(punkt: Path) -> Any:
+    """The oracle: NLTK's own tokenizer."""
+    from nltk.tokenize.punkt import PunktTokenizer
+
+    return PunktTokenizer("english")
 
 
 @pytest.fixture(scope="session")

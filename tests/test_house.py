@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "corpusforge"
 
 FLOORS = {
-    "errors": 1, "seeds": 1, "schemas": 1, "sentence_ends": 1, "sentence_words": 1, "text": 1,
+    "errors": 1, "seeds": 1, "schemas": 1, "sentences": 1, "text": 1,
     "content": 1, "bundled": 1, "progress": 1, "arrays": 1,
     "shards": 2, "units": 2, "sections": 1, "recipe": 2, "documents": 2, "clean": 2, "dedupe": 3, "tokens": 2,
     "instances": 3,
@@ -29,11 +29,10 @@ SAME_FLOOR = {
     ("content", "arrays"),
     ("seeds", "arrays"),
     ("text", "arrays"),
-    ("sentence_ends", "arrays"),
-    ("sentence_words", "arrays"),
-    ("text", "sentence_ends"),
-    ("text", "sentence_words"),
-    ("sentence_ends", "sentence_words"),
+    ("sentences", "arrays"),
+    ("sentences", "text"),
+    ("sentences", "errors"),
+    ("sentences", "bundled"),
     ("stages", "terminal"),
     ("report", "terminal"),
 }

@@ -8,10 +8,10 @@ from typing import Any
 from corpusforge.beam.dedupe import scratch_of
 from corpusforge.beam.engine import Engine
 from corpusforge.beam.exact_spans import cut_repeats
-from corpusforge.clean.sentences import SentenceCounter
 from corpusforge.dedupe.lines import METHOD, CutLinesWork, HashLinesWork
 from corpusforge.progress import Progress
 from corpusforge.sections import Dedupe
+from corpusforge.sentences.counter import SentenceCounter
 from corpusforge.units import ShardUnit, UnitResult
 
 

@@ -21,8 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpusforge import errors
+from corpusforge.bundled import cache_folder
 from corpusforge.clean.expressions import refusal_of
-from corpusforge.clean.fetch import LISTS, cache_folder
+from corpusforge.clean.fetch import LISTS
 from corpusforge.clean.rules import Rules
 from corpusforge.clean.step import Verdict, page_verdict
 from corpusforge.clean.urls import is_drawn, normalise_urls

@@ -22,8 +22,8 @@ from corpusforge.clean.badwords import Badwords, load_badwords
 from corpusforge.clean.lines import Judged, judge_lines
 from corpusforge.clean.pages import Pages, join_lines, judge_pages, judge_whole
 from corpusforge.clean.rules import Rules
-from corpusforge.clean.sentences import SentenceCounter
 from corpusforge.clean.step import KEPT, DroppedLines, LineCounts, Verdict
+from corpusforge.sentences.counter import SentenceCounter
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from corpusforge import errors
+from corpusforge.bundled import cache_folder
 
 TIMEOUT_SECONDS = 30
 MOST_BYTES = 64 << 20  # of one file: Punkt's archive of all languages has 4 MB, the longest list 4 kB
@@ -73,12 +74,6 @@ PUNKT = {
     "sent_starters.txt": "9288e8cdec3ce0026b82851a145d0b5c3cfbbe64e1ea6dfa0c41d55f2e53c858",
 }
 """SHA-256 of each file's sorted lines: NLTK writes sets, whose order varies from one release to the next."""
-
-
-def cache_folder(name: str) -> Path:
-    """``$XDG_CACHE_HOME/corpusforge/name``, by default below ``~/.cache``."""
-    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(home) / "corpusforge" / name
 
 
 def fetch(what: str, source: str | None = None, *, opener: Opener | None = None) -> tuple[str, int]:

@@ -18,8 +18,8 @@ from corpusforge.clean import lines as line_rules
 from corpusforge.clean.lines import Judged
 from corpusforge.clean.phrases import Phrases
 from corpusforge.clean.rules import Rules
-from corpusforge.clean.sentences import SentenceCounter
 from corpusforge.clean.step import KEPT, Codes
+from corpusforge.sentences.counter import SentenceCounter
 from corpusforge.text import byte_slices, text_bytes
 
 TOO_LONG, FEW_PARAGRAPHS, LOREM_IPSUM, CURLY_BRACE, BADWORD, NO_LINES, FEW_SENTENCES = range(1, 8)

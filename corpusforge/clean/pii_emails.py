@@ -10,7 +10,7 @@ import numpy as np
 
 from corpusforge.arrays import I64, Bools
 from corpusforge.clean.pii_reader import ALNUM, ALPHA, Reader
-from corpusforge.sentence_words import bytes_in
+from corpusforge.text import bytes_in
 
 LOCAL_BYTES = 64  # of an address before the "@": RFC 5321, section 4.5.3.1.1
 DOMAIN_BYTES = 128  # looked at behind it; RFC 5321 allows 255, but real ones are shorter

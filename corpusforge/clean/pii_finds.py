@@ -16,7 +16,7 @@ import numpy as np
 from corpusforge.arrays import I64, U8, Bools
 from corpusforge.clean.pii_emails import emails
 from corpusforge.clean.pii_reader import ALNUM, DIGIT, Reader
-from corpusforge.sentence_words import bytes_in
+from corpusforge.text import bytes_in
 
 EMAIL, IPV4, IPV6, PHONE = range(4)
 

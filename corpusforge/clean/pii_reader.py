@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from corpusforge.arrays import I64, U8
-from corpusforge.sentence_words import bytes_in
+from corpusforge.text import bytes_in
 
 DIGIT = bytes_in(range(0x30, 0x3A))
 ALPHA = bytes_in(range(0x41, 0x5B), range(0x61, 0x7B))

@@ -25,12 +25,12 @@ import pyarrow.compute as pc
 import xxhash
 
 from corpusforge.arrays import I64, U8, U64, Bools
-from corpusforge.clean.sentences import SentenceCounter
 from corpusforge.dedupe.chain import after_cut, original, original_stops
 from corpusforge.dedupe.cut import Cut, Cuts, with_pieces, without
 from corpusforge.dedupe.exact_spans import CutWork, HashWork
 from corpusforge.dedupe.spans import SPANS, column_spans, span_rows
 from corpusforge.schemas import REPEATS
+from corpusforge.sentences.counter import SentenceCounter
 from corpusforge.text import byte_slices, text_bytes
 
 METHOD = "lines"

@@ -35,7 +35,7 @@ from corpusforge.dedupe.minhash import Signer
 from corpusforge.dedupe.normalize import whole_documents
 from corpusforge.dedupe.signed_units import SIGNED, Part, UnitItems, alike, open_items, sign_spans, signed_rows
 from corpusforge.dedupe.spans import SPANS, UNIT_SHIFT, by_unit, pack, unpack
-from corpusforge.text import sentence_spans
+from corpusforge.sentences.splitter import sentence_spans
 from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
 
 COMPARED = pa.schema(

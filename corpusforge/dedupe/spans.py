@@ -24,7 +24,7 @@ from corpusforge.arrays import I64, U64, Bools
 from corpusforge.dedupe.chain import PIECES, original
 from corpusforge.dedupe.keep import survivor_order
 from corpusforge.dedupe.normalize import sentence_hashes
-from corpusforge.text import sentence_spans
+from corpusforge.sentences.splitter import sentence_spans
 
 SPANS = pa.schema(
     [

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from corpusforge.arrays import I64, U8, U64
-from corpusforge.sentence_words import bytes_in
+from corpusforge.text import bytes_in
 
 _NAMES = (
     "area base basefont bgsound br col embed frame hr img input keygen link meta param source track wbr"

@@ -42,7 +42,7 @@ def dedupe(made: Recipe, upstream: str, output: str, execution: Execution) -> Ou
     section: dict[str, Any] = {"dedupe": recipe.as_dict(made.dedupe)}
     section["dedupe"].pop("memory_megabytes")  # how, not what
     if "lines" in made.dedupe.method:
-        from corpusforge.clean.sentences import SentenceCounter
+        from corpusforge.sentences.counter import SentenceCounter
 
         counter = SentenceCounter(made.dedupe.sentences)
         counter.check()

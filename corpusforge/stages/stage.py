@@ -130,7 +130,6 @@ def versions() -> dict[str, str]:
         "fastwarc",
         "resiliparse",
         "trafilatura",
-        "nltk",
         "langdetect",
         "apache-beam",
         "torch",

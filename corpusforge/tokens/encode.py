@@ -25,6 +25,7 @@ import pyarrow as pa
 from corpusforge import text
 from corpusforge.arrays import I32, I64, Bools
 from corpusforge.schemas import token_type, tokens_schema
+from corpusforge.sentences import splitter
 from corpusforge.tokens.columns import Words
 from corpusforge.tokens.key_table import KnownWords
 from corpusforge.tokens.vocab import Vocab
@@ -127,7 +128,7 @@ class Encoder:
         return np.frombuffer(taken.buffers()[2] or b"", self._dtype), np.diff(ends) // width
 
     def _encode_rows(self, column: pa.StringArray) -> _Part:
-        spans = text.sentence_spans(column)
+        spans = splitter.sentence_spans(column)
         if not len(spans.starts):
             nothing, none = np.empty(0, self._dtype), np.empty(0, np.int32)
             return _Part(nothing, np.empty(0, bool), none, np.zeros(len(column), np.int64), {"sentences_empty": 0})

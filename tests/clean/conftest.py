@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -37,14 +36,3 @@ def documents_of() -> Callable[..., pa.RecordBatch]:
         return pa.record_batch([pa.array(values[f.name], f.type) for f in DOCUMENTS], schema=DOCUMENTS)
 
     return make
-
-
-@pytest.fixture(scope="session")
-def punkt(shared_data: Path) -> Path:
-    """NLTK finds its English model beside the checkout."""
-    import nltk
-
-    folder = str(shared_data / "nltk_data")
-    if folder not in nltk.data.path:
-        nltk.data.path.insert(0, folder)
-    return Path(folder)

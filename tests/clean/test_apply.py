@@ -19,9 +19,9 @@ from corpusforge.clean.apply import Cleaner, explain
 from corpusforge.clean.chain import cleaner_of
 from corpusforge.clean.packs import load_pack, load_rules
 from corpusforge.clean.rules import Rules
-from corpusforge.clean.sentences import _load_punkt
 from corpusforge.schemas import DOCUMENTS, REJECTS
-from corpusforge.text import sentence_spans
+from corpusforge.sentences import punkt as punkt_parameters
+from corpusforge.sentences.splitter import sentence_spans
 from tests.oracles.c4_tfds import CITATION, clean_page
 
 RULES = load_rules("c4-tfds-3.1")
@@ -89,10 +89,9 @@ def test_any_text_as_the_oracle(documents_of: Callable[..., pa.RecordBatch], tex
 @given(st.lists(TEXTS, max_size=3))
 @settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
 def test_any_text_as_the_oracle_with_punkt(
-    documents_of: Callable[..., pa.RecordBatch], punkt: Path, texts: list[str]
+    documents_of: Callable[..., pa.RecordBatch], nltk_punkt: Any, texts: list[str]
 ) -> None:
-    tokenizer = _load_punkt()
-    compare(texts, cleaner(RULES, sentences="punkt"), documents_of, lambda line: len(tokenizer.tokenize(line)))
+    compare(texts, cleaner(RULES, sentences="punkt"), documents_of, lambda line: len(nltk_punkt.tokenize(line)))
 
 
 def test_long_pages_are_dropped_by_characters(documents_of: Callable[..., pa.RecordBatch]) -> None:
@@ -168,12 +167,8 @@ def test_missing_resources_are_named_early(rules: Rules, tmp_path: Path, monkeyp
         cleaner(rules, language="en", detector="fast", badwords="fetched").check()
     with pytest.raises(errors.RecipeInvalid, match="fast knows no 'xx'"):
         cleaner(rules, language="xx", detector="fast").check()
-    import nltk
-
-    from corpusforge.clean import sentences
-
-    monkeypatch.setattr(nltk.data, "path", [])
-    sentences._load_punkt.cache_clear()
+    monkeypatch.setattr(punkt_parameters, "folders", list)
+    punkt_parameters.load.cache_clear()
     with pytest.raises(errors.ResourceMissing, match=r"NLTK_DATA.*rules fetch punkt.*--sentences builtin"):
         cleaner(rules, sentences="punkt").check()
 

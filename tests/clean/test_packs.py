@@ -16,7 +16,7 @@ from corpusforge.clean.apply import Cleaner, explain
 from corpusforge.clean.c4 import C4Step
 from corpusforge.clean.packs import list_packs, load_pack
 from corpusforge.clean.rules import Rules
-from corpusforge.text import sentence_spans
+from corpusforge.sentences.splitter import sentence_spans
 from tests.oracles.c4_packs import clean_page, line_reason
 
 PACKS = [pack for name in list_packs() if isinstance(pack := load_pack(name), Rules)]

@@ -19,7 +19,7 @@ from corpusforge.dedupe.index import (
     to_datasketch,
 )
 from corpusforge.dedupe.minhash import Signer
-from corpusforge.text import sentence_spans
+from corpusforge.sentences.splitter import sentence_spans
 from tests.oracles import minhash as oracle
 
 

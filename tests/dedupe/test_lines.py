@@ -15,8 +15,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from corpusforge import schemas
-from corpusforge.clean.sentences import SentenceCounter
 from corpusforge.dedupe.lines import GLANCE, CutLinesWork, HashLinesWork, enough_sentences, line_hashes, url_order
+from corpusforge.sentences.counter import SentenceCounter
 from corpusforge.units import ShardUnit
 from tests.dedupe.in_process import run_works
 from tests.oracles.repeated_lines import Page, dedupe

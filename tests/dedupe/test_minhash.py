@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from corpusforge.dedupe.minhash import Signer, range_minima
 from corpusforge.dedupe.normalize import hash_words, whole_documents
-from corpusforge.text import Spans, sentence_spans, text_bytes
+from corpusforge.sentences.splitter import sentence_spans
+from corpusforge.text import Spans, text_bytes
 from tests.oracles import minhash as oracle
 from tests.oracles.spans import words_of
 

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpusforge.dedupe.normalize import normalize, sentence_hashes
-from corpusforge.text import Spans, sentence_spans, text_bytes
+from corpusforge.sentences.splitter import sentence_spans
+from corpusforge.text import Spans, text_bytes
 from tests.oracles import spans as oracle
 
 CHARACTERS = st.one_of(

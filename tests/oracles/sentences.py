@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 
-from corpusforge.sentence_words import ABBREVIATIONS, BEFORE_DIGITS, STARTERS, TITLES
+from corpusforge.sentences.splitter import ABBREVIATIONS, BEFORE_DIGITS, STARTERS, TITLES
 
 LINE_BREAKS = "\n\x0b\x0c\r\x1c\x1d\x1e\x85\u2028\u2029"
 CLUSTER = re.compile("[.!?。！？｡…]+")

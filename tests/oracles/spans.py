@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import xxhash
 
-from corpusforge import text
+from corpusforge.sentences import splitter
 
 
 class Outcome(NamedTuple):
@@ -23,7 +23,7 @@ class Outcome(NamedTuple):
 
 def sentences_of(document: str) -> list[tuple[int, int]]:
     """Byte spans of the sentences of one text."""
-    found = text.sentence_spans(pa.array([document], pa.string()))
+    found = splitter.sentence_spans(pa.array([document], pa.string()))
     base = int(found.bases[0])
     return [(int(a) - base, int(b) - base) for a, b in zip(found.starts, found.stops, strict=True)]
 

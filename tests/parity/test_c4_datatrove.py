@@ -37,10 +37,13 @@ def pages(request: pytest.FixtureRequest, shared_data: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_the_same_lines_stay_and_few_pages_part_by_their_sentences(pages: list[str], shared_data: Path) -> None:
+def test_the_same_lines_stay_and_few_pages_part_by_their_sentences(
+    pages: list[str], shared_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import nltk
 
     nltk.data.path.insert(0, str(shared_data / "nltk_data"))
+    monkeypatch.setenv("NLTK_DATA", str(shared_data / "nltk_data"))
     without, found = compare(pages)
     assert dict(without) == {}
     assert set(found) <= {"kept by us only: too_few_sentences", "kept by them only"}

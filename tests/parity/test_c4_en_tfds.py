@@ -108,6 +108,7 @@ def test_the_same_corpus(shared_data: Path, tmp_path: Path, monkeypatch: pytest.
     import nltk
 
     monkeypatch.setattr(nltk.data, "path", [str(shared_data / "nltk_data")])
+    monkeypatch.setenv("NLTK_DATA", str(shared_data / "nltk_data"))
     path = tmp_path / "pages.jsonl"
     with path.open("w", encoding="utf-8") as file:
         for url, timestamp, text in raw_pages(shared_data):

@@ -38,10 +38,13 @@ def pages(request: pytest.FixtureRequest, shared_data: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_pages_are_cleaned_to_the_same_bytes(pages: list[str], shared_data: Path) -> None:
+def test_pages_are_cleaned_to_the_same_bytes(
+    pages: list[str], shared_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import nltk
 
     nltk.data.path.insert(0, str(shared_data / "nltk_data"))
+    monkeypatch.setenv("NLTK_DATA", str(shared_data / "nltk_data"))
     batches = batches_of(pages)
     expected, found = tfds_cleaner()(pages), texts_of(batches, our_cleaner(False)(batches))
     assert [n for n, (a, b) in enumerate(zip(expected, found, strict=True)) if a != b] == []

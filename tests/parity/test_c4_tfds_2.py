@@ -58,6 +58,7 @@ def test_pages_are_cleaned_to_the_same_bytes(make: Any, shared_data: Path, monke
     from nltk.tokenize.punkt import PunktTokenizer
 
     monkeypatch.setattr(nltk.data, "path", [str(shared_data / "nltk_data")])
+    monkeypatch.setenv("NLTK_DATA", str(shared_data / "nltk_data"))
     lists = shared_data / "badwords/LDNOOBW"
     words = [line.strip() for line in (lists / "en").read_text("utf-8").splitlines()]
     foul = [f"This is one fine line.\n{line}\nAnd so is this one here.\nOnce more it is so." for line in (

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpusforge import text
 from corpusforge.schemas import DOCUMENTS, tokens_schema
+from corpusforge.sentences import splitter
 from corpusforge.tokens.counts import count_words
 from corpusforge.tokens.encode import Encoder
 from corpusforge.tokens.learn_wordpiece import learn_wordpiece
@@ -45,7 +45,7 @@ def documents(texts: list[str]) -> pa.RecordBatch:
 
 
 def sentences_of(texts: list[str]) -> list[list[str]]:
-    spans = text.sentence_spans(pa.array(texts, pa.string()))
+    spans = splitter.sentence_spans(pa.array(texts, pa.string()))
     whole = [bytes(spans.data[a:b]).decode() for a, b in zip(spans.starts, spans.stops, strict=True)]
     return [whole[a:b] for a, b in zip(spans.offsets[:-1], spans.offsets[1:], strict=True)]
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from corpusforge import text
 from corpusforge.schemas import DOCUMENTS
+from corpusforge.sentences import splitter
 from corpusforge.tokens.counts import count_words
 from corpusforge.tokens.encode import Encoder
 from corpusforge.tokens.gpt2_split import GPT2
@@ -31,7 +31,7 @@ def documents(texts: list[str]) -> pa.RecordBatch:
 
 def rows_of(texts: list[str]) -> list[list[str]]:
     """Sentences of each document, each with the white space before it, but for the first."""
-    spans = text.sentence_spans(pa.array(texts, pa.string()))
+    spans = splitter.sentence_spans(pa.array(texts, pa.string()))
     found = []
     for a, b in itertools.pairwise(spans.offsets.tolist()):
         begins = [*spans.starts[a : min(a + 1, b)].tolist(), *spans.stops[a : max(a, b - 1)].tolist()]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from corpusforge.clean.sentences import SentenceCounter, _load_punkt
+from corpusforge.sentences.counter import SentenceCounter
 
 WORDS = [
     "word", "The", "he", "Dr.", "e.g.", "U.S.", "J.", "p.m.", "No.", "3.5", "7.", "end.", "End.", "inc.", "etc.", "j.",
@@ -22,8 +23,8 @@ LINES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=14).map(" ".join)
 
 @given(st.lists(st.lists(LINES, min_size=1, max_size=2), min_size=1, max_size=6), st.integers(1, 5))
 @settings(deadline=None, max_examples=400, suppress_health_check=list(HealthCheck))
-def test_bounds_agree_with_punkt(punkt: Path, pages: list[list[str]], needed: int) -> None:
-    model = _load_punkt()
+def test_bounds_agree_with_punkt(nltk_punkt: Any, pages: list[list[str]], needed: int) -> None:
+    model = nltk_punkt
     # Kept lines always count one sentence at least; a line of white space only would not.
     pages = [[line + " go on" for line in page] for page in pages]
     lines = pa.array([line for page in pages for line in page])
@@ -32,10 +33,10 @@ def test_bounds_agree_with_punkt(punkt: Path, pages: list[list[str]], needed: in
     assert SentenceCounter("punkt").enough(lines, offsets, needed).tolist() == expected
 
 
-def test_most_real_lines_need_no_punkt(punkt: Path, shared_data: Path) -> None:
+def test_most_real_lines_need_no_punkt(nltk_punkt: Any, shared_data: Path) -> None:
     text = (shared_data / "text_en/botchan.txt").read_text("utf-8")
     lines = [line for line in text.splitlines() if line.count(". ") > 1][:300]
-    model, counter = _load_punkt(), SentenceCounter("punkt")
+    model, counter = nltk_punkt, SentenceCounter("punkt")
     expected = [len(model.tokenize(line)) >= 3 for line in lines]
     assert counter.enough(pa.array(lines), np.arange(len(lines) + 1), 3).tolist() == expected
 

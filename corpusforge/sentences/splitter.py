@@ -1,18 +1,17 @@
-"""Where sentences end: the built-in splitter, for any language and without resources.
+"""Split text into sentences: the built-in splitter, for any language and without resources.
 
-Comes in: the UTF-8 bytes of many documents and where each begins. Goes out: offsets behind the last character of
-every sentence that ends inside a line (ends of lines and documents are the caller's). The one decision, for a *cluster*
-(a run of end marks with the closing quotes, brackets and reference marks like ``[12]`` behind it): it ends a sentence
+`sentence_spans` takes a column of documents and returns their sentences as byte spans. Lines always end sentences;
+inside a line the decision is made for a *cluster* (a run of end marks with the closing quotes, brackets and reference
+marks like ``[12]`` after it). A cluster ends a sentence
 
-1. before white space and a plausible start: no lower-case letter (a to z may start where the whole document has no
-   capitals), also behind opening quotes and dashes. A *faint* cluster (an ellipsis; one dot behind an abbreviation, an
-   initial or a single letter) needs more: a word that often begins sentences and hardly ever stands in names. Dots of
-   titles, list items and "No. 5" never end one;
-2. without white space where it holds an ideographic mark (。！？｡), or holds ! ? … right behind an ideograph.
+1. before white space and a plausible start: no lower-case letter (a to z may start a sentence only where the whole
+   document has no capitals), also after opening quotes and dashes. A *faint* cluster (an ellipsis; one dot after an
+   abbreviation, an initial or a single letter) needs more: a word that often begins sentences and hardly ever occurs in
+   names. Dots of titles, list items and "No. 5" never end a sentence;
+2. without white space where it holds an ideographic mark (。！？｡), or holds ! ? … right after an ideograph.
 
-Nothing beyond a document's edges is looked at: results do not depend on neighbours. What a dot means is guessed from
-lists of words, after Kiss and Strunk, Computational Linguistics 32(4), 2006, whose Punkt learns such lists;
-docs/cleaning.md says how far the two agree.
+Documents do not influence their neighbors. What a dot means is guessed from lists of words, after Kiss and Strunk,
+Computational Linguistics 32(4), 2006, whose Punkt learns such lists; docs/cleaning.md says how far the two agree.
 """
 
 from __future__ import annotations
@@ -21,32 +20,57 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from corpusforge.arrays import I64, U8, Bools
-from corpusforge.sentence_words import (
-    BEFORE_INITIAL,
-    CJK_MARKS,
-    CLOSER,
-    DASHES,
-    DIGIT,
-    DIGIT_CODES,
-    IDEOGRAPH,
-    IN_REFERENCE,
-    LETTER,
-    LOWER,
-    MARK,
-    OPENER,
-    SHORT_CODES,
-    SPACE,
-    START,
-    STARTER_CODES,
-    TITLE_CODES,
-    WIDE_CLOSERS,
-    WIDE_MARKS,
-    WIDE_OPENERS,
-    WIDE_SPACES,
-    WORD,
+from corpusforge.text import SPACE, Spans, break_stops, bytes_in, text_bytes, trim, union
+
+WORD = 8  # letters of the longest word in a list
+
+TITLES = "mr mrs ms dr prof mt rev gen col lt sgt capt cmdr gov sen rep hon messrs maj adm vs cf viz"
+"""Never end a sentence: titles before names, connectives. Most are among the abbreviations Punkt learned for English
+(NLTK punkt_tab/english/abbrev_types.txt)."""
+BEFORE_DIGITS = "no nos vol vols fig figs eq eqs sec secs ch chap pp pg art op"
+"""Do not end a sentence before a digit: references. Before a word ("The answer is no. We ...") they do."""
+ABBREVIATIONS = (
+    "inc corp co cos ltd llc plc bros jr sr esq etc al ca st ph ed eds trans dept univ assn ave blvd ft approx govt spp"
+    " jan feb mar apr jun jul aug sep sept oct nov dec tues thurs"
+    " ala ariz ark calif colo conn fla ga ky md mich minn neb nev okla penn tenn tex va vt wis wyo"
 )
+"""Often followed by names, numbers and brackets, but may end a sentence: firms, names, months, states of the USA as the
+Associated Press writes them."""
+STARTERS = (
+    "the a an this that these those he she it we you they i his her its our your their my there here what when where"
+    " who why how which while in on at by for from with as if to after before during since until although though"
+    " because however but and or so yet nor some many most all both each every another other such one two several few"
+    " also then thus now once only even still just perhaps maybe later"
+)
+"""Function words of English that begin sentences and are hardly ever part of a name."""
+
+
+def packed(*words: str) -> I64:
+    """Words of up to eight ASCII bytes, or characters of up to three, as sorted big-endian integers."""
+    return np.array(sorted(int.from_bytes(w.encode(), "big") for w in words), np.int64)
+
+
+TITLE_CODES, DIGIT_CODES = packed(*TITLES.split()), packed(*BEFORE_DIGITS.split())
+SHORT_CODES, STARTER_CODES = packed(*ABBREVIATIONS.split()), packed(*STARTERS.split())
+WIDE_SPACES = packed(*"\x85\xa0\u1680\u202f\u205f\u3000\u2028\u2029", *map(chr, range(0x2000, 0x200B)))
+WIDE_CLOSERS = packed(*"»’”」』）】》〉］｝〕〗")
+WIDE_OPENERS = packed(*"«‹¿¡“‘’”„‚「『（【《〈［｛〔〖")
+DASHES = packed(*"-*–—•·")
+CJK_MARKS, WIDE_MARKS = packed(*"。！？｡"), packed(*"。！？｡…")
+CLOSER = bytes_in(b"\"')]}")
+OPENER = bytes_in(b"\"'([{<")
+MARK = bytes_in(b".!?")
+DIGIT = bytes_in(range(0x30, 0x3A))
+LETTER = bytes_in(range(0x41, 0x5B), range(0x61, 0x7B), range(0x80, 0x100))
+IN_REFERENCE = bytes_in(range(0x30, 0x3A), range(0x41, 0x5B), range(0x61, 0x7B), b" ")
+IDEOGRAPH = bytes_in(range(0xE3, 0xEA), b"\xef")
+START = bytes_in(range(0x41, 0x5B), range(0x30, 0x3A), range(0xC2, 0xF5), b"$#@")
+BEFORE_INITIAL = bytes_in(range(0x21), b'.([{"-/&')
+# Letters of two bytes (U+0080 to U+07FF) in lower case start no sentence, as a to z do not.
+LOWER = np.array([chr(c).islower() for c in range(0x800)])
 
 GAP = 64  # white space longer than this ends a sentence whatever follows
 CLOSERS = 4  # so many closing characters may follow an end mark
@@ -54,6 +78,24 @@ REFERENCES = 4  # so many reference marks may follow those
 REFERENCE_BYTES = 6  # inside the brackets: "12", "n 7", "edit"
 OPENERS = 3  # so many quotes, brackets, dashes (with a space) may stand before a start
 AT_ONCE = 1 << 17  # clusters judged together: bounds memory at 40 MiB; the end marks of 16 MB of usual text
+
+
+def sentence_spans(text: pa.StringArray) -> Spans:
+    """The sentences of every document, by the built-in splitter (no resource needed, any language).
+
+    >>> spans = sentence_spans(pa.array(["He saw Dr. Wu at 3.5 km.  She left!\\n你好。再见。", "", "End"]))
+    >>> [bytes(spans.data[a:b]).decode() for a, b in zip(spans.starts, spans.stops)]
+    ['He saw Dr. Wu at 3.5 km.', 'She left!', '你好。', '再见。', 'End']
+    >>> spans.offsets.tolist()
+    [0, 4, 4, 5]
+    """
+    data, offsets = text_bytes(text)
+    breaks = break_stops(data, int(offsets[0]), int(offsets[-1]))
+    cuts = union(offsets, breaks, sentence_stops(data, offsets))
+    starts, stops = trim(data, cuts)
+    kept = starts < stops
+    starts, stops = starts[kept], stops[kept]
+    return Spans(data, starts, stops, np.searchsorted(starts, offsets), offsets[:-1])
 
 
 class _Places(NamedTuple):
