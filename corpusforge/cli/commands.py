@@ -9,7 +9,7 @@ import click
 from corpusforge import __version__, sections
 from corpusforge.cli.evaluate import evaluate_command
 from corpusforge.cli.looking import inspect_command, report_command
-from corpusforge.cli.options import Ordered, common, read_flags, setting, with_settings
+from corpusforge.cli.options import Ordered, common, flags, read_flags
 from corpusforge.cli.rules import rules_group
 
 
@@ -36,29 +36,9 @@ def cli() -> None:
 )
 @click.option("--dry-run", is_flag=True, help="Clean a sample, print what would go and why, write nothing.")
 @click.option("--sample", type=click.IntRange(1), default=None, help="Records of a dry run.  [default: 1000]")
-@with_settings(
-    setting("clean.rules", "--rules"),
-    setting("clean.language", "--language"),
-    setting("clean.detector", "--detector"),
-    setting("clean.min_language_probability", "--min-language-probability"),
-    setting("clean.sentences", "--sentences"),
-    setting("clean.badwords", "--badwords"),
-    setting("clean.pii", "--pii"),
-    setting("clean.pii_kinds", "--pii-kinds"),
-    setting("clean.contamination", "--contamination"),
-    setting("clean.contamination_ngram", "--contamination-ngram"),
-    setting("clean.rejects", "--rejects"),
-    setting("input.format", "--format"),
-    setting("input.text_column", "--text-column"),
-    setting("input.text_split", "--text-split"),
-    setting("input.html", "--html"),
-    setting("urls.allow", "--allow"),
-    setting("urls.block", "--block"),
-    setting("urls.block_substrings", "--block-substrings"),
-    setting("urls.duplicates", "--duplicates"),
-)
+@flags("clean", "input", "urls")
 @common(beam=True)
-def clean_command(inputs: tuple[str, ...], output: str, dry_run: bool, sample: int | None, **flags: Any) -> None:
+def clean_command(inputs: tuple[str, ...], output: str, dry_run: bool, sample: int | None, **given: Any) -> None:
     """Read raw pages and keep what the rules let through.
 
     IN is any number of files, folders, globs or URLs: WARC, ARC, WET, JSONL, Parquet, text; or a dataset name with
@@ -66,7 +46,7 @@ def clean_command(inputs: tuple[str, ...], output: str, dry_run: bool, sample: i
     """
     if sample and not dry_run:
         raise click.UsageError("--sample is for --dry-run; a run reads the whole input")
-    made, execution = read_flags(flags, **{"input.paths": list(inputs)})
+    made, execution = read_flags(given, **{"input.paths": list(inputs)})
     from corpusforge.stages import clean, preview, summary
 
     if dry_run:
@@ -81,25 +61,11 @@ def clean_command(inputs: tuple[str, ...], output: str, dry_run: bool, sample: i
     "--output", required=True, metavar="DIR", help="Folder or URL for documents/, repeats/ and manifest.json."
 )
 @click.option("--dry-run", is_flag=True, help="Find repeats, print what would go, cut nothing.")
-@with_settings(
-    setting("dedupe.method", "--method"),
-    setting("dedupe.span_sentences", "--span-sentences"),
-    setting("dedupe.min_sentences", "--min-sentences"),
-    setting("dedupe.min_words", "--min-words"),
-    setting("dedupe.fold_numbers", flag=("--fold-numbers", "--keep-numbers")),
-    setting("dedupe.sentences", "--sentences"),
-    setting("dedupe.survivor", "--survivor"),
-    setting("dedupe.threshold", "--threshold"),
-    setting("dedupe.permutations", "--permutations"),
-    setting("dedupe.shingle_words", "--shingle-words"),
-    setting("dedupe.index", "--index"),
-    setting("dedupe.export_signatures", flag=("--export-signatures", "--no-signatures")),
-    setting("dedupe.memory_megabytes", "--memory-budget"),
-)
+@flags("dedupe")
 @common(beam=True)
-def dedupe_command(documents: str, output: str, dry_run: bool, **flags: Any) -> None:
+def dedupe_command(documents: str, output: str, dry_run: bool, **given: Any) -> None:
     """Cut repeats from the cleaned documents in DIR; all but one copy of each goes."""
-    made, execution = read_flags(flags)
+    made, execution = read_flags(given)
     from corpusforge.stages import dedupe, preview, summary
 
     if dry_run:
@@ -111,27 +77,14 @@ def dedupe_command(documents: str, output: str, dry_run: bool, **flags: Any) -> 
 @cli.command("train-vocab")
 @click.argument("documents", metavar="DIR")
 @click.option("--output", required=True, metavar="DIR", help="Folder or URL for the vocabulary.")
-@with_settings(
-    setting("vocab.model", "--model"),
-    setting("vocab.size", "--size"),
-    setting("vocab.unused", "--unused"),
-    setting("vocab.lowercase", flag=("--uncased", "--cased")),
-    setting("vocab.alphabet", "--alphabet"),
-    setting("vocab.normalization", "--normalization"),
-    setting("vocab.coverage", "--coverage"),
-    setting("vocab.min_count", "--min-count"),
-    setting("vocab.min_pair", "--min-pair"),
-    setting("vocab.allow_any_size", flag=("--allow-any-size", "--only-multiples-of-64")),
-    setting("vocab.adopt", "--from"),
-    setting("vocab.sample", "--sample"),
-)
+@flags("vocab")
 @common(beam=True)
-def train_vocab_command(documents: str, output: str, **flags: Any) -> None:
+def train_vocab_command(documents: str, output: str, **given: Any) -> None:
     """Count the words of the documents in DIR and learn a vocabulary from the counts.
 
     The folder written loads with transformers.AutoTokenizer as it stands.
     """
-    made, execution = read_flags(flags)
+    made, execution = read_flags(given)
     from corpusforge.stages import summary, train_vocab
 
     summary.show_outcome(train_vocab.train_vocab(made, documents, output, execution))
@@ -141,27 +94,11 @@ def train_vocab_command(documents: str, output: str, **flags: Any) -> None:
 @click.argument("documents", metavar="DIR")
 @click.option("--vocab", "vocab_folder", required=True, metavar="DIR", help="Folder written by train-vocab.")
 @click.option("--output", required=True, metavar="DIR", help="Folder or URL for train/, heldout/ and manifest.json.")
-@with_settings(
-    setting("instances.format", "--format"),
-    setting("instances.length", "--length"),
-    setting("instances.long_sentences", "--long-sentences"),
-    setting("instances.masking", "--masking"),
-    setting("instances.copies", "--copies"),
-    setting("instances.copies_redraw", "--copies-redraw"),
-    setting("instances.mask_unit", "--mask-unit"),
-    setting("instances.mask_lexicon", "--mask-lexicon"),
-    setting("instances.mask_segmenter", "--mask-segmenter"),
-    setting("instances.mask_rate", "--mask-rate"),
-    setting("instances.max_predictions", "--max-predictions"),
-    setting("instances.pair_sampling", "--pair-sampling"),
-    setting("instances.short_probability", "--short-probability"),
-    setting("instances.heldout", "--heldout"),
-    setting("instances.heldout_by", "--heldout-by"),
-)
+@flags("instances")
 @common(beam=True)
-def build_instances_command(documents: str, vocab_folder: str, output: str, **flags: Any) -> None:
+def build_instances_command(documents: str, vocab_folder: str, output: str, **given: Any) -> None:
     """Encode the documents in DIR and build training instances from them."""
-    made, execution = read_flags(flags)
+    made, execution = read_flags(given)
     from corpusforge.stages import build_instances, summary
 
     summary.show_outcome(build_instances.build_instances(made, documents, vocab_folder, output, execution))
@@ -172,43 +109,9 @@ def build_instances_command(documents: str, vocab_folder: str, output: str, **fl
 @click.option("--output", required=True, metavar="DIR", help="Folder for checkpoints/, model/ and logs.")
 @click.option("--resume/--no-resume", default=True, help="Go on from the newest valid checkpoint.  [default: --resume]")
 @click.option("--dry-run", is_flag=True, help="Print parameters, FLOPs, memory and steps; train nothing.")
-@with_settings(
-    setting("pretrain.preset", "--preset", metavar="NAME"),
-    setting("pretrain.steps", "--steps"),
-    setting("pretrain.batch_tokens", "--batch-tokens"),
-    setting("pretrain.micro_batch_tokens", "--micro-batch-tokens"),
-    setting("pretrain.packing", flag=("--packing", "--no-packing")),
-    setting("pretrain.optimizer", "--optimizer"),
-    setting("pretrain.learning_rate", "--learning-rate"),
-    setting("pretrain.warmup_steps", "--warmup-steps"),
-    setting("pretrain.decay", "--decay"),
-    setting("pretrain.decay_share", "--decay-share"),
-    setting("pretrain.budget", "--budget", metavar="TIME"),
-    setting("pretrain.batch_ramp", "--batch-ramp"),
-    setting("pretrain.batch_ramp_share", "--batch-ramp-share"),
-    setting("pretrain.mask_rate_start", "--mask-rate-start"),
-    setting("pretrain.mask_rate_end", "--mask-rate-end"),
-    setting("pretrain.short_length", "--short-length"),
-    setting("pretrain.short_share", "--short-share"),
-    setting("pretrain.precision", "--precision"),
-    setting("pretrain.device", "--device"),
-    setting("pretrain.compile", flag=("--compile", "--no-compile")),
-    setting("pretrain.sharding", "--sharding"),
-    setting("pretrain.checkpoint_steps", "--checkpoint-steps"),
-    setting("pretrain.keep_checkpoints", "--keep-checkpoints"),
-    setting("pretrain.keep_best", flag=("--keep-best", "--newest-only")),
-    setting("pretrain.on_spike", "--on-spike"),
-    setting("pretrain.spike_deviations", "--spike-deviations"),
-    setting("pretrain.evaluate_steps", "--evaluate-steps"),
-    setting("pretrain.log_steps", "--log-steps"),
-    setting("pretrain.wandb", "--wandb", metavar="PROJECT"),
-    setting("pretrain.init", "--init", metavar="DIR"),
-    setting("pretrain.init_shape", flag=("--init-shape", "--preset-shape")),
-    setting("pretrain.init_any_vocabulary", flag=("--init-any-vocabulary", "--init-same-vocabulary")),
-    setting("pretrain.allow_new_data", flag=("--allow-new-data", "--same-data")),
-)
+@flags("pretrain")
 @common(beam=False)
-def pretrain_command(data: str, output: str, resume: bool, dry_run: bool, **flags: Any) -> None:
+def pretrain_command(data: str, output: str, resume: bool, dry_run: bool, **given: Any) -> None:
     """Train an encoder on the instances in DIR.
 
     \b
@@ -221,7 +124,7 @@ def pretrain_command(data: str, output: str, resume: bool, dry_run: bool, **flag
     The folder model/ loads in transformers as it stands. Ctrl-C and SIGTERM leave a checkpoint to go on from: the same
     command does. 'corpusforge report model' draws the losses, also while it runs.
     """
-    made, execution = read_flags(flags)
+    made, execution = read_flags(given)
     from corpusforge.stages import pretrain, summary
 
     if dry_run:
@@ -239,13 +142,13 @@ cli.add_command(evaluate_command)
 @click.option("--until", default=None, type=click.Choice(sections.LINE), help="Stop behind this stage.")
 @click.option("--input", "inputs", multiple=True, metavar="IN", help="Read this instead of the recipe's input.")
 @common(beam=True, from_recipe=False)
-def run_command(name: str, output: str | None, until: str | None, inputs: tuple[str, ...], **flags: Any) -> None:
+def run_command(name: str, output: str | None, until: str | None, inputs: tuple[str, ...], **given: Any) -> None:
     """Carry out the whole line of a RECIPE: a bundled name, or a TOML file.
 
     Stages that are done are skipped; a run that was killed goes on where it was.
     """
-    flags["recipe_name"] = name
-    made, execution = read_flags(flags, **{"input.paths": list(inputs)})
+    given["recipe_name"] = name
+    made, execution = read_flags(given, **{"input.paths": list(inputs)})
     from corpusforge.stages import run, summary
 
     summary.show_run(*run.run(made, output or f"runs/{made.name}", execution, until=until))

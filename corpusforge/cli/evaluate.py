@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from corpusforge.cli.options import common, read_flags, setting, with_settings
+from corpusforge.cli.options import common, flags, read_flags
 
 
 @click.command("evaluate")
@@ -20,24 +20,9 @@ from corpusforge.cli.options import common, read_flags, setting, with_settings
     metavar="DIR",
     help="What the task reads: instances with a heldout/ part (mlm), a folder of tasks (glue), of questions (squad).",
 )
-@with_settings(
-    setting("evaluate.tasks", "--task"),
-    setting("evaluate.blimp_data", "--blimp-data"),
-    setting("evaluate.blimp_pairs", "--pairs"),
-    setting("evaluate.glue_data", "--glue-data"),
-    setting("evaluate.glue_tasks", "--glue-tasks"),
-    setting("evaluate.squad_data", "--squad-data"),
-    setting("evaluate.squad_threshold", "--squad-threshold"),
-    setting("evaluate.epochs", "--epochs"),
-    setting("evaluate.batch", "--batch"),
-    setting("evaluate.learning_rate", "--learning-rate"),
-    setting("evaluate.layer_decay", "--layer-decay"),
-    setting("evaluate.seeds", "--seeds"),
-    setting("evaluate.max_length", "--max-length"),
-    setting("evaluate.train_examples", "--train-examples"),
-)
+@flags("evaluate")
 @common(beam=False)
-def evaluate_command(checkpoint: str, output: str | None, data: str | None, **flags: Any) -> None:
+def evaluate_command(checkpoint: str, output: str | None, data: str | None, **given: Any) -> None:
     """Test a checkpoint: a run's folder, its model/, a checkpoint, or a Hugging Face directory.
 
     \b
@@ -51,7 +36,7 @@ def evaluate_command(checkpoint: str, output: str | None, data: str | None, **fl
 
     The figures go to evaluation.json and the model card.
     """
-    made, execution = read_flags(flags)
+    made, execution = read_flags(given)
     from corpusforge.stages import evaluate, summary
 
     summary.show_outcome(evaluate.evaluate(made, checkpoint, data, output, execution))

@@ -1,4 +1,4 @@
-"""Flags bound to settings: help, default and choices come from the recipe's sections."""
+"""Flags of the commands: those of settings are derived from `corpusforge.sections`, the common ones stand here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from corpusforge import errors, recipe, sections
 from corpusforge.stages.unused_settings import check_given, check_read
 
 if TYPE_CHECKING:
-    from corpusforge.sections import Recipe
+    from corpusforge.sections import Recipe, Setting
     from corpusforge.stages.stage import Execution
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -25,51 +25,48 @@ class Ordered(click.Group):
         return list(self.commands)
 
 
-def setting(key: str, *names: str, flag: tuple[str, str] | None = None, metavar: str | None = None) -> Callable[[F], F]:
-    """A flag bound to a recipe field: help, default and choices come from the recipe. ``flag``: yes and no.
-
-    A field that was renamed keeps its old flag, hidden and with a warning.
-    """
-    spec = SETTINGS[key]
-    old = f"--{spec.was.replace('_', '-')}"
-
-    def keep(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
-        if value is not None and value != ():
-            if parameter.opts == [old]:
-                sections.warn_renamed(old, names[0])
-            kept = ",".join(value) if isinstance(value, tuple) else value
-            ctx.ensure_object(dict).setdefault("settings", {})[key] = kept
-            ctx.ensure_object(dict).setdefault("flags", {})[key] = flag[value is False] if flag else names[0]
-
-    default = ",".join(spec.default) if isinstance(spec.default, tuple) else spec.default
-    if flag:
-        default = flag[spec.default is False]
-    shown = "" if default == "" else f"  [default: {default}{' ' + spec.unit if spec.unit else ''}]"
-    kind: Any = click.Choice(list(spec.choices)) if spec.choices else type(spec.default)
-    many = isinstance(spec.default, tuple)  # given by commas, by the flag more than once, or both
-    if many:
-        kind = str
-    names = (f"{flag[0]}/{flag[1]}",) if flag else names
-    if flag:
-        kind = None
-    shown = f"{spec.help}{shown}"
-    given = {"type": kind, "multiple": many, "metavar": metavar, "default": None, "callback": keep}
-    shown_flag = click.option(*names, expose_value=False, help=shown, **given)
-    if not spec.was or flag:
-        return shown_flag
-    hidden_flag = click.option(old, expose_value=False, hidden=True, **given)
-    return lambda command: shown_flag(hidden_flag(command))
-
-
-def with_settings(*options: Callable[[F], F]) -> Callable[[F], F]:
-    """Several `setting` flags, shown in the order given."""
+def flags(*names: str) -> Callable[[F], F]:
+    """The flags of all settings of these sections that have one, in the order of their fields."""
+    specs = [spec for name in names for key, spec in SETTINGS.items() if key.startswith(f"{name}.") and spec.flag]
 
     def decorate(command: F) -> F:
-        for option in reversed(options):
-            command = option(command)
+        for spec in reversed(specs):
+            command = setting(spec)(command)
         return command
 
     return decorate
+
+
+def setting(spec: Setting) -> Callable[[F], F]:
+    """The flag of a setting: its type, choices, help and default are those of the field in `corpusforge.sections`.
+
+    A field that was renamed keeps its old flag, hidden and with a warning. A list is given by commas, by the flag more
+    than once, or both.
+    """
+    yes, _, no = spec.flag.partition("/")
+    is_list = isinstance(spec.default, tuple)
+    old = f"--{spec.was.replace('_', '-')}"
+
+    def keep(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
+        if value is None or value == ():
+            return
+        if parameter.opts == [old]:
+            sections.warn_renamed(old, yes)
+        given = ctx.ensure_object(dict)
+        given.setdefault("settings", {})[spec.key] = ",".join(value) if is_list else value
+        given.setdefault("flags", {})[spec.key] = no if value is False else yes
+
+    default = ",".join(spec.default) if is_list else spec.default
+    if no:
+        default = yes if spec.default else no
+    shown = "" if default == "" else f"  [default: {default}{' ' + spec.unit if spec.unit else ''}]"
+    kind = click.Choice(list(spec.choices)) if spec.choices else None if no else str if is_list else type(spec.default)
+    how: dict[str, Any] = {"type": kind, "multiple": is_list, "default": None, "expose_value": False, "callback": keep}
+    flag = click.option(spec.flag, metavar=spec.metavar, help=f"{spec.help}{shown}", **how)
+    if not spec.was or no:
+        return flag
+    old_flag = click.option(old, hidden=True, **how)
+    return lambda command: flag(old_flag(command))
 
 
 def common(*, beam: bool, from_recipe: bool = True) -> Callable[[F], F]:

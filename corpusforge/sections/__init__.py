@@ -1,6 +1,7 @@
-"""Every setting of a run: its default, unit, check and meaning; one frozen dataclass a section, `Recipe` over them.
+"""Every setting, defined once with its default, unit, check, flag and help.
 
-`corpusforge.recipe` reads them from TOML and flags.
+A section is a frozen dataclass, `Recipe` holds them all. `corpusforge.recipe` reads them from TOML and flags,
+`corpusforge.cli` derives its flags from them.
 """
 
 from corpusforge.sections.corpus import Clean, Dedupe, Input, Urls
@@ -16,12 +17,12 @@ from corpusforge.sections.fields import (
     warn_renamed,
 )
 from corpusforge.sections.instances import Instances
-from corpusforge.sections.line import LINE, Recipe, Setting, settings
+from corpusforge.sections.recipe import LINE, READS, Recipe, Setting, settings
 from corpusforge.sections.training import Evaluate, Pretrain
 from corpusforge.sections.vocab import Vocab
 
 __all__ = [
-    "LINE", "Check", "Clean", "Dedupe", "Evaluate", "Input", "Instances", "OneOf", "Pretrain", "Recipe", "Setting",
-    "Urls", "Vocab", "all_of", "at_least", "between", "option", "plain_name", "settings", "some_of",
+    "LINE", "READS", "Check", "Clean", "Dedupe", "Evaluate", "Input", "Instances", "OneOf", "Pretrain", "Recipe",
+    "Setting", "Urls", "Vocab", "all_of", "at_least", "between", "option", "plain_name", "settings", "some_of",
     "warn_renamed",
 ]  # fmt: skip

@@ -1,7 +1,8 @@
-"""What a setting of a recipe is made of: its default, unit, meaning and check.
+"""One setting of a recipe: its default, help, unit, check and flag.
 
-Comes in: a default with its help. Goes out: a dataclass field that carries them; a check says what is wrong with a
-value, or None, so that files and flags complain in the same words.
+A setting is defined once, by `option` in the dataclass of its section. Recipe files, flags, ``--set``, the digests of
+stages and the docs are derived from it. A check returns what is wrong with a value, so that files and flags complain in
+the same words.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import functools
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any
 
@@ -28,7 +29,7 @@ class OneOf:
 
 
 def all_of(*values: str) -> Check:
-    """Every member of a list is one of these words."""
+    """Check that every member of a list is one of these words."""
 
     def check(given: tuple[str, ...]) -> str | None:
         wrong = [v for v in given if v not in values]
@@ -38,7 +39,7 @@ def all_of(*values: str) -> Check:
 
 
 def some_of(*values: str) -> Check:
-    """As `all_of`, at least one, and each once."""
+    """As `all_of`, with at least one member and no word twice."""
 
     def check(given: tuple[str, ...]) -> str | None:
         if not given or len(set(given)) < len(given):
@@ -49,37 +50,37 @@ def some_of(*values: str) -> Check:
 
 
 def plain_name(value: str) -> str | None:
-    """The value may name a folder: a recipe of somebody else's must not choose where it lies."""
+    """Check that the value may name a folder, so that a recipe from elsewhere cannot choose where it is."""
     plain = value and not value.startswith(".") and not any(c in "/\\" or not c.isprintable() for c in value)
     return None if plain else "must be a name without slashes that begins with no dot"
 
 
 def at_least(low: float) -> Check:
-    """The value is a number not below ``low``."""
+    """Check that a number is not below ``low``."""
     return lambda v: None if v >= low else f"must be at least {low:g}"
 
 
 def between(low: float, high: float) -> Check:
-    """The value lies in [low, high]."""
+    """Check that a number is in [low, high]."""
     return lambda v: None if low <= v <= high else f"must lie between {low:g} and {high:g}"
 
 
 def seconds_of(text: str) -> float | None:
-    """A duration in seconds, None where the text is none.
+    """A duration in seconds, or None where the text is not one.
 
     >>> [seconds_of(text) for text in ("30m", "1h30m", "90s", "1.5h", "30", "")]
     [1800.0, 5400.0, 90.0, 5400.0, None, None]
     """
     number = r"(\d+(?:\.\d+)?)"
-    found = re.fullmatch(rf"(?:{number}h)?(?:{number}m)?(?:{number}s)?", text)
-    if not found or not any(found.groups()):
+    match = re.fullmatch(rf"(?:{number}h)?(?:{number}m)?(?:{number}s)?", text)
+    if not match or not any(match.groups()):
         return None
-    hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    hours, minutes, seconds = (float(part or 0) for part in match.groups())
     return 3600 * hours + 60 * minutes + seconds
 
 
 def duration(value: str) -> str | None:
-    """The value is a time as people write it, or empty."""
+    """Check that the value is empty or a duration such as ``1h30m``."""
     return None if not value or seconds_of(value) else "must be a time above 0 with units, as 30m, 1h30m or 90s"
 
 
@@ -90,19 +91,36 @@ def option(
     unit: str = "",
     check: Check | None = None,
     is_path: bool = False,
-    methods: tuple[str, ...] = (),
-    was: str = "",
+    only_with: Mapping[str, tuple[str, ...]] | None = None,
+    flag: str = "",
+    metavar: str | None = None,
+    advanced: bool = False,
     changes_output: bool = True,
+    was: str = "",
 ) -> Any:
     """A field of a recipe section.
 
-    ``is_path``: relative values are relative to the recipe's folder. ``methods``: the only deduplication methods that
-    use it. ``was``: the key before a rename, accepted for one release with a warning. ``changes_output``: False for a
-    setting that says how to run, and no part of a stage's digest.
+    ``is_path``: a relative value is relative to the recipe's folder, and a stage's digest holds the content, not the
+    path. ``only_with``: values of other settings of the section without which this one has no effect. ``flag``: the
+    flag where it is not ``--field-name``; of a switch both, ``"--yes/--no"``. ``advanced``: no flag, ``--set`` only.
+    ``changes_output``: False for a setting that says how to run; it is no part of a stage's digest. ``was``: the key
+    before a rename, which works for one release with a warning.
     """
-    help = f"{', '.join(methods)}: {help}" if methods else help
-    metadata = {"help": help, "unit": unit, "check": check, "is_path": is_path, "methods": methods}
-    metadata |= {"was": was, "changes_output": changes_output}
+    conditions = dict(only_with or {})
+    if len(conditions) == 1:
+        help = f"{', '.join(*conditions.values())}: {help}"
+    metadata = {
+        "help": help,
+        "unit": unit,
+        "check": check,
+        "is_path": is_path,
+        "only_with": conditions,
+        "flag": flag,
+        "metavar": metavar,
+        "advanced": advanced,
+        "changes_output": changes_output,
+        "was": was,
+    }
     if isinstance(default, tuple):
         return field(default_factory=lambda: default, metadata=metadata)
     return field(default=default, metadata=metadata)

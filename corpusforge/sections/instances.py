@@ -1,6 +1,6 @@
 """Settings of training instances: how token ids become training examples.
 
-Defaults that come from a paper carry it in their help.
+Defaults that come from a paper name it in their help.
 """
 
 from __future__ import annotations
@@ -9,64 +9,86 @@ from dataclasses import dataclass
 
 from corpusforge.sections.fields import OneOf, at_least, between, option
 
+FORMATS = ("doc-sentences", "full-sentences", "segment-pair", "sentence-pair", "sop")
+"""Formats of instances."""
+MASKING = ("static", "duplicated", "dynamic")
+"""When masks are drawn: once, once a copy of the corpus, or in every epoch."""
+MASK_UNITS = ("token", "whole-word", "ngram", "span")
+"""What is masked together."""
+
 
 @dataclass(frozen=True)
 class Instances:
     """How token ids become training examples."""
 
     format: str = option(
-        "doc-sentences",
-        "input format (RoBERTa, section 4.2; sop: ALBERT, section 3.1)",
-        check=OneOf("doc-sentences", "full-sentences", "segment-pair", "sentence-pair", "sop"),
+        "doc-sentences", "input format (RoBERTa, section 4.2; sop: ALBERT, section 3.1)", check=OneOf(*FORMATS)
     )
     length: int = option(128, "longest instance with specials", unit="tokens", check=between(8, 65_535))
     long_sentences: str = option(
         "keep",
-        "sentences longer than an instance; keep: cut and continued (pairs: shortened); truncate; drop",
+        "sentences longer than an instance; keep: split over several (pairs: shortened); truncate; drop",
         check=OneOf("keep", "truncate", "drop"),
     )
-    masking: str = option("dynamic", "when masks are drawn", check=OneOf("static", "duplicated", "dynamic"))
+    masking: str = option("dynamic", "when masks are drawn", check=OneOf(*MASKING))
     copies: int = option(
-        10, "duplicated: copies of the corpus with masks of their own (BERT: 10)", check=between(1, 1000)
+        10,
+        "copies of the corpus with masks of their own (BERT: 10)",
+        check=between(1, 1000),
+        only_with={"masking": ("duplicated",)},
     )
     copies_redraw: str = option(
         "pairs",
-        "duplicated segment-pair: copies redraw pairs and masks, or masks only",
+        "segment-pair copies redraw pairs and masks, or masks only",
         check=OneOf("pairs", "masks"),
+        only_with={"masking": ("duplicated",)},
     )
-    mask_unit: str = option("token", "what is masked together", check=OneOf("token", "whole-word", "ngram", "span"))
+    mask_unit: str = option("token", "what is masked together", check=OneOf(*MASK_UNITS))
     mask_lexicon: str = option(
-        "", "a file of phrases or entities, one a line, UTF-8: each is one word to mask", is_path=True
+        "", "a file of phrases or entities, one a line, UTF-8: each is masked as one word", is_path=True
     )
-    mask_segmenter: str = option("", "jieba: Chinese words are one word to mask (extra zh)", check=OneOf("", "jieba"))
+    mask_segmenter: str = option(
+        "", "jieba: each Chinese word is masked as one word (extra zh)", check=OneOf("", "jieba")
+    )
     mask_rate: float = option(0.15, "share of tokens masked (BERT: 0.15)", check=between(0, 1))
-    mask_share: float = option(0.8, "of these, replaced by [MASK] (BERT: 0.8)", check=between(0, 1))
+    mask_share: float = option(
+        0.8, "of masked tokens, the share replaced by [MASK] (BERT: 0.8)", check=between(0, 1), advanced=True
+    )
     random_share: float = option(
-        0.1, "of these, replaced by a random token (BERT: 0.1); the rest is kept", check=between(0, 1)
+        0.1,
+        "of masked tokens, the share replaced by a random token (BERT: 0.1); the rest is left as it is",
+        check=between(0, 1),
+        advanced=True,
     )
     max_predictions: int = option(
         0,
-        "most masked tokens an instance (BERT: 20 at 128, 76 at 512); 0: no cap",
+        "most masked tokens an instance (BERT: 20 at 128, 76 at 512); 0: no limit",
         unit="tokens",
         check=at_least(0),
     )
     pair_sampling: str = option(
         "balanced",
-        "segment-pair: exactly half random, or google-research/bert's own 53-57 %",
+        "exactly half random, or google-research/bert's own 53-57 %",
         check=OneOf("balanced", "original"),
+        only_with={"format": ("segment-pair",)},
     )
     short_probability: float = option(
-        0.1, "share of documents with a shorter target length (BERT: 0.1)", check=between(0, 1)
+        0.1,
+        "share of documents with a shorter target length (BERT: 0.1)",
+        check=between(0, 1),
+        only_with={"format": ("segment-pair", "sop")},
     )
-    heldout: float = option(0.01, "share of documents set aside for evaluation, by hash", check=between(0, 0.5))
+    heldout: float = option(0.01, "share of documents held out for evaluation, by hash", check=between(0, 0.5))
     heldout_by: str = option(
         "id",
-        "url: by the MD5 of the normalised URL, in thousandths (C4: 0.001); by id where there is none",
+        "url: by the MD5 of the normalized URL, in thousandths (C4: 0.001), by id where there is none",
         check=OneOf("id", "url"),
     )
     donor_megabytes: int = option(
         256,
-        "token ids kept in memory to draw random segments from: a uniform sample of the corpus",
+        "token ids kept in memory to draw negatives from: a uniform sample of the corpus",
         unit="MB",
         check=at_least(1),
+        only_with={"format": ("segment-pair", "sentence-pair")},
+        advanced=True,
     )

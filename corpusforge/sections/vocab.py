@@ -1,22 +1,25 @@
-"""Settings of the vocabulary: its family, size and what it is learned from."""
+"""Settings of the vocabulary: its family, its size and what it is learned from."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from corpusforge.sections.fields import OneOf, at_least, option
+from corpusforge.sections.fields import OneOf, at_least, between, option
 
 FAMILIES = ("wordpiece", "wordpiece-likelihood", "bpe", "unigram", "sentencepiece-bpe")
-"""Families of vocabularies (`corpusforge.tokens.families`)."""
+"""Families of vocabularies."""
+WORDPIECE = ("wordpiece", "wordpiece-likelihood")
+SENTENCEPIECE = ("unigram", "sentencepiece-bpe")
+"""Families that share settings."""
 
 
 def _coverage(value: float) -> str | None:
-    """What the trainer takes (google/sentencepiece, trainer_interface.cc, VerifySpec), or nothing.
+    """Check what the trainer accepts (google/sentencepiece, trainer_interface.cc, VerifySpec).
 
     >>> _coverage(0.0), _coverage(0.9995), _coverage(0.5)
     (None, None, 'must be 0 or lie between 0.98 and 1')
     """
-    return None if value == 0 or 0.98 <= value <= 1 else "must be 0 or lie between 0.98 and 1"
+    return None if value == 0 or between(0.98, 1)(value) is None else "must be 0 or lie between 0.98 and 1"
 
 
 @dataclass(frozen=True)
@@ -25,33 +28,49 @@ class Vocab:
 
     model: str = option("wordpiece", "family", check=OneOf(*FAMILIES))
     size: int = option(30_528, "entries with specials and unused slots; a multiple of 64", check=at_least(64))
-    unused: int = option(128, "[unusedN] slots inside the size, for users to claim later", check=at_least(0))
-    lowercase: bool = option(True, "uncased: lower case, accents stripped")
-    min_count: int = option(2, "words seen less often are not learned from", unit="occurrences", check=at_least(1))
-    max_words: int = option(4_000_000, "distinct words the learner reads: the most frequent ones", check=at_least(1000))
+    unused: int = option(128, "[unusedN] slots within the size, for users to claim later", check=at_least(0))
+    lowercase: bool = option(
+        True,
+        "uncased: lower case, accents stripped",
+        only_with={"model": (*WORDPIECE, *SENTENCEPIECE), "normalization": ("albert",)},
+        flag="--uncased/--cased",
+    )
     alphabet: int = option(
         1000,
-        "wordpiece families: distinct characters kept, the most frequent (HF and google default)",
+        "distinct characters kept, the most frequent (default of Hugging Face and Google)",
         check=at_least(64),
-    )
-    min_pair: int = option(
-        0,
-        "wordpiece-likelihood: pairs seen less often are never merged; 0: the bound starts at the top and is halved",
-        unit="occurrences",
-        check=at_least(0),
+        only_with={"model": WORDPIECE},
     )
     normalization: str = option(
         "albert",
-        "unigram, sentencepiece-bpe; albert: quotes, and uncased NFKD; others: rules of sentencepiece (T5: nmt_nfkc)",
+        "albert: quotes, and uncased NFKD; the others are rules of sentencepiece (T5: nmt_nfkc)",
         check=OneOf("albert", "nmt_nfkc", "nmt_nfkc_cf", "nfkc", "nfkc_cf"),
+        only_with={"model": SENTENCEPIECE},
     )
     coverage: float = option(
         0.0,
-        "unigram, sentencepiece-bpe: share of characters kept; 0: .99995 (ALBERT), .9995 (sentencepiece)",
+        "share of characters kept; 0: .99995 (ALBERT) for unigram, .9995 (sentencepiece) for sentencepiece-bpe",
         check=_coverage,
+        only_with={"model": SENTENCEPIECE},
     )
-    allow_any_size: bool = option(False, "accept a size that is no multiple of 64")
-    adopt: str = option("", "a tokenizer folder to take over instead of learning", is_path=True)
+    min_count: int = option(2, "rarer words are not learned from", unit="occurrences", check=at_least(1))
+    min_pair: int = option(
+        0,
+        "rarer pairs are never merged; 0: the limit starts at the top and is halved",
+        unit="occurrences",
+        check=at_least(0),
+        only_with={"model": ("wordpiece-likelihood",)},
+    )
+    max_words: int = option(
+        4_000_000,
+        "distinct words the learner reads: the most frequent ones",
+        check=at_least(1000),
+        advanced=True,
+    )
+    allow_any_size: bool = option(
+        False, "accept a size that is no multiple of 64", flag="--allow-any-size/--only-multiples-of-64"
+    )
+    adopt: str = option("", "a tokenizer folder to adopt instead of learning one", is_path=True, flag="--from")
     sample: str = option(
-        "", "a folder of documents to take the figures from; none: those it is learned from", is_path=True
+        "", "a folder of documents to measure the vocabulary on; empty: those it is learned from", is_path=True
     )

@@ -86,7 +86,7 @@ def dedupe(made: Recipe, upstream: str, execution: Execution) -> Preview:
     """Find the repeats of a finished stage's documents, with examples; cut nothing."""
     from corpusforge.beam import dedupe as beam_dedupe
 
-    for line in unused_lines(made):
+    for line in unused_lines(made, "dedupe"):
         execution.progress.say(line)
     _, units = stage.upstream_units(upstream, "documents")
     examples: dict[str, list[dict[str, Any]]] = {}

@@ -13,14 +13,14 @@ from corpusforge.cli import options
 
 
 @pytest.fixture
-def keep_command(monkeypatch: pytest.MonkeyPatch) -> click.Command:
+def keep_command() -> click.Command:
     """A command with the flag ``--keep``, which was ``--survivor`` in the last release."""
     sections.warn_renamed.cache_clear()
-    spec = sections.Setting("dedupe.keep", "hash", "which copy stays", "", ("hash", "newest"), was="survivor")
-    monkeypatch.setitem(options.SETTINGS, "dedupe.keep", spec)
+    choices = ("hash", "newest")
+    spec = sections.Setting("dedupe.keep", "hash", "which copy stays", "", choices, flag="--keep", was="survivor")
 
     @click.command()
-    @options.setting("dedupe.keep", "--keep")
+    @options.setting(spec)
     @click.pass_context
     def command(context: click.Context) -> None:
         click.echo(context.ensure_object(dict))

@@ -86,6 +86,6 @@ def test_a_file_is_no_stage_and_neither_is_nothing(command: str, tmp_path: Path)
 
 def test_help_shows_the_default_of_a_yes_or_no_as_it_is_typed() -> None:
     words = " ".join(CliRunner().invoke(cli, ["pretrain", "--help"], terminal_width=400).output.split())
-    assert "attention inside each [default: --packing]" in words
+    assert "attention within each [default: --packing]" in words
     assert "torch.compile the model [default: --no-compile]" in words
     assert "--budget TIME" in words and "[default: True]" not in words

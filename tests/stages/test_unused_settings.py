@@ -13,7 +13,7 @@ from corpusforge.progress import Silent
 from corpusforge.sections import Dedupe, Instances, Recipe, Vocab
 from corpusforge.stages import dedupe, preview
 from corpusforge.stages.stage import Execution
-from corpusforge.stages.unused_settings import FOR, check_given, unused_lines
+from corpusforge.stages.unused_settings import check_given, unused_lines
 from tests.stages.test_dedupe_index import page, stage
 
 FLAGS = {
@@ -95,7 +95,7 @@ def test_what_vocabularies_and_instances_use_is_taken(recipe: Recipe) -> None:
         "bpe": ["vocab.lowercase", "vocab.size"],
         "unigram": ["vocab.lowercase", "vocab.coverage", "vocab.normalization"],
         "wordpiece-likelihood": ["vocab.lowercase", "vocab.alphabet", "vocab.min_pair"],
-        "wordpiece": [key for key in FOR if key.startswith("instances.")],
+        "wordpiece": [key for key, spec in sections.settings().items() if "instances" in key and spec.only_with],
     }
     check_given(recipe, dict.fromkeys(used[recipe.vocab.model], "--flag"))
     check_given(Recipe(vocab=Vocab(adopt="x")), {"vocab.adopt": "--from", "vocab.sample": "--sample"})
@@ -104,8 +104,8 @@ def test_what_vocabularies_and_instances_use_is_taken(recipe: Recipe) -> None:
 def test_help_names_the_methods_of_each_flag() -> None:
     shown = " ".join(CliRunner().invoke(cli, ["dedupe", "--help"], terminal_width=200).output.split())
     for key, spec in sections.settings().items():
-        if key.startswith("dedupe.") and spec.methods:
-            assert spec.help.startswith(", ".join(spec.methods) + ": ")
+        if key.startswith("dedupe.") and spec.only_with:
+            assert spec.help.startswith(", ".join(spec.only_with["dedupe.method"]) + ": ")
     for flag, (_, served) in FLAGS.items():
         assert served.replace(" or ", ", ") + ": " in shown.split(f" {flag} ", 1)[-1] or flag in (
             "--export-signatures",
@@ -148,7 +148,7 @@ def test_a_setting_of_another_stage_is_one_line(
 def test_what_the_chain_uses_is_taken() -> None:
     made = Recipe(dedupe=Dedupe(method=("lines", "documents"), threshold=0.7, sentences="builtin"))
     check_given(made, {"dedupe.threshold": "--threshold", "dedupe.sentences": "--sentences", "seed": "--seed"})
-    assert not unused_lines(made)
+    assert not unused_lines(made, "dedupe")
 
 
 class Said(Silent):
