@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from corpusforge import shards
 from corpusforge.beam import near_documents
-from corpusforge.beam.engine import Engine
+from corpusforge.beam.engine import BeamEngine
 from corpusforge.dedupe.lsh import band_hashes, bands_for, bucket_pairs
 from corpusforge.dedupe.minhash import Signer
 from corpusforge.dedupe.normalize import normalize
@@ -87,7 +87,7 @@ def run_stage(texts: list[str], threshold: float) -> list[dict[str, Any]]:
         shard = writer.finish()
         unit = ShardUnit(0, shards.join(folder, shard.name), shard.rows, shard.bytes)
         settings = Dedupe(method=("documents",), threshold=threshold)
-        near_documents.run_method(Engine(1), settings, [unit], shards.join(folder, "out"), Silent())
+        near_documents.run_method(BeamEngine(1), settings, [unit], shards.join(folder, "out"), Silent())
         paths = Path(folder, "out/clusters").glob("*.parquet")
         return [row for path in paths for batch in shards.read_shard(str(path)) for row in batch.to_pylist()]
 

@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 from corpusforge import errors
-from corpusforge.beam import CleanDocuments, Engine, ReadDocuments, WriteManifest, WriteShards
+from corpusforge.beam import BeamEngine, CleanDocuments, ReadDocuments, WriteManifest, WriteShards
 from corpusforge.clean.chain import cleaner_of
 from corpusforge.clean.packs import load_pack
 from corpusforge.documents.read import ReadOptions
@@ -50,7 +50,7 @@ def main(arguments: list[str] | None = None) -> None:
         )
         _ = written | WriteManifest(own.output, "clean", ("documents", "rejects"))
 
-    Engine(runner=own.runner, options=tuple(beam_options)).run(build)
+    BeamEngine(runner=own.runner, options=tuple(beam_options)).run(build)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 from corpusforge import errors
-from corpusforge.beam import DedupeSpans, Engine, ReadShards, WriteManifest, WriteShards
+from corpusforge.beam import BeamEngine, DedupeSpans, ReadShards, WriteManifest, WriteShards
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> None:
         )
         _ = written | WriteManifest(own.output, "dedupe", ("documents", "repeats"))
 
-    Engine(runner=own.runner, options=tuple(beam_options)).run(build)
+    BeamEngine(runner=own.runner, options=tuple(beam_options)).run(build)
 
 
 if __name__ == "__main__":

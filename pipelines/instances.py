@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 from corpusforge import errors, recipe
-from corpusforge.beam import BuildInstances, Engine, ReadShards, WriteManifest, WriteShards
+from corpusforge.beam import BeamEngine, BuildInstances, ReadShards, WriteManifest, WriteShards
 from corpusforge.tokens.vocab import Vocab
 
 
@@ -43,7 +43,7 @@ def main(arguments: list[str] | None = None) -> None:
         )
         _ = written | WriteManifest(own.output, "build-instances", ("train", "heldout"))
 
-    Engine(runner=own.runner, options=tuple(beam_options)).run(build)
+    BeamEngine(runner=own.runner, options=tuple(beam_options)).run(build)
 
 
 if __name__ == "__main__":

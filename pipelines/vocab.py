@@ -13,7 +13,7 @@ import sys
 from typing import Any
 
 from corpusforge import errors, shards
-from corpusforge.beam import CountWords, Engine, ReadShards, WriteManifest, WriteShards
+from corpusforge.beam import BeamEngine, CountWords, ReadShards, WriteManifest, WriteShards
 from corpusforge.beam.vocab import read_blocks
 from corpusforge.tokens.counts import select_counts
 from corpusforge.tokens.learn_wordpiece import learn_wordpiece
@@ -39,7 +39,7 @@ def main(arguments: list[str] | None = None) -> None:
         words = pipeline | ReadShards(own.input, "documents") | CountWords(Normalization(not own.cased))
         _ = words | WriteShards(counted, "words", kind="arrow") | WriteManifest(counted, "count-words", ("words",))
 
-    Engine(runner=own.runner, options=tuple(beam_options)).run(build)
+    BeamEngine(runner=own.runner, options=tuple(beam_options)).run(build)
     if own.counts_only:
         return
     blocks = read_blocks(shards.Manifest.load(counted).paths(counted, "words"))

@@ -14,7 +14,8 @@ PACKAGE = Path(__file__).resolve().parent.parent / "corpusforge"
 FLOORS = {
     "errors": 1, "seeds": 1, "schemas": 1, "sentences": 1, "text": 1,
     "content": 1, "bundled": 1, "progress": 1, "arrays": 1,
-    "shards": 2, "units": 2, "sections": 1, "recipe": 2, "documents": 2, "clean": 2, "dedupe": 3, "tokens": 2,
+    "shards": 2, "units": 2, "engine": 2, "pool": 2, "sections": 1,
+   "recipe": 2, "documents": 2, "clean": 2, "dedupe": 3, "tokens": 2,
     "instances": 3,
     "work": 4, "loader": 4,
     "beam": 5, "trainer": 5, "evaluate": 6,
@@ -25,6 +26,9 @@ FLOORS = {
 
 SAME_FLOOR = {
     ("units", "shards"),
+    ("engine", "units"),
+    ("pool", "units"),
+    ("pool", "shards"),
     ("content", "seeds"),
     ("content", "arrays"),
     ("seeds", "arrays"),

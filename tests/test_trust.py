@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpusforge import errors, recipe
-from corpusforge.beam import engine
+from corpusforge.beam.engine import JOBS
+from corpusforge.beam.graph import ReadList
 from corpusforge.evaluate.blimp import read_pairs
 from corpusforge.sections import Recipe
 from corpusforge.stages import clean
@@ -34,7 +35,7 @@ RUNS_CODE = {
 """Calls by which data becomes code, or an archive's names become paths."""
 
 MAY = {
-    ("beam/engine.py", "pickle.loads"): "a list of this very run: its SHA-256 travels in the graph",
+    ("beam/graph.py", "pickle.loads"): "a list of this very run: its SHA-256 travels in the graph",
     ("trainer/stored.py", "torch.load"): "weights_only=True, as is tested below: it makes tensors and nothing else",
 }
 """Those that stay, and why."""
@@ -65,7 +66,7 @@ def test_nothing_read_can_run_code(path: Path) -> None:
             assert {k.arg: getattr(k.value, "value", None) for k in node.keywords}.get("weights_only") is True, place
         if isinstance(node, ast.keyword) and node.arg in ("allow_pickle", "trust_remote_code"):
             assert isinstance(node.value, ast.Constant) and node.value.value is False, place
-        if isinstance(node, ast.Import | ast.ImportFrom) and place != "beam/engine.py":
+        if isinstance(node, ast.Import | ast.ImportFrom) and place != "beam/graph.py":
             names = [alias.name for alias in node.names] + [getattr(node, "module", None) or ""]
             assert not {"pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"} & set(names), place
 
@@ -85,9 +86,9 @@ def _write(path: str, text: str) -> None:
 
 
 def test_a_list_of_units_that_another_wrote_is_not_unpickled(tmp_path: Path) -> None:
-    (tmp_path / engine.JOBS).write_bytes(pickle.dumps([Bomb(tmp_path / "ran")]))
+    (tmp_path / JOBS).write_bytes(pickle.dumps([Bomb(tmp_path / "ran")]))
     with pytest.raises(errors.ManifestInvalid, match="not the list"):
-        list(engine._ReadList("0" * 64).process(str(tmp_path / engine.JOBS)))
+        list(ReadList("0" * 64).process(str(tmp_path / JOBS)))
     assert not (tmp_path / "ran").exists()
 
 

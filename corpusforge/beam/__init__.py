@@ -21,7 +21,7 @@ _HOMES = {
     "DedupeDocuments": "documents",
     "CountWords": "vocab",
     "BuildInstances": "build",
-    "Engine": "engine",
+    "BeamEngine": "engine",
 }
 
 __all__ = sorted(_HOMES)

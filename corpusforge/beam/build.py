@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from corpusforge.beam.instances import MergeCandidates
+from corpusforge.beam.instances import MergeCandidates, pack_parts, unpack_parts
 from corpusforge.beam.io import in_batches
 from corpusforge.beam.sdk import as_itself, beam
 from corpusforge.instances import donors as donor_tables
@@ -99,12 +99,12 @@ class _Candidates(beam.DoFn):  # type: ignore[misc, name-defined]
     def __init__(self, settings: DonorSettings) -> None:
         self.settings = settings
 
-    def process(self, tokens: pa.RecordBatch) -> Iterator[dict[str, bytes]]:
+    def process(self, tokens: pa.RecordBatch) -> Iterator[bytes]:
         found = dict.fromkeys(SPLITS, b"")
         for split, part in split_tokens(tokens, self.settings.seed, self.settings.heldout).items():
             budget = self.settings.budget_of(split)
             found[split] = donor_tables.candidates_of(read_source(part), self.settings.seed, budget).pack()
-        yield found
+        yield pack_parts(found)
 
 
 class _TakeDonors(beam.DoFn):  # type: ignore[misc, name-defined]
@@ -113,7 +113,8 @@ class _TakeDonors(beam.DoFn):  # type: ignore[misc, name-defined]
     def __init__(self, settings: DonorSettings) -> None:
         self.settings = settings
 
-    def process(self, tokens: pa.RecordBatch, merged: dict[str, bytes]) -> Iterator[tuple[str, Any]]:
+    def process(self, tokens: pa.RecordBatch, packed: bytes) -> Iterator[tuple[str, Any]]:
+        merged = unpack_parts(packed)
         for split, part in split_tokens(tokens, self.settings.seed, self.settings.heldout).items():
             limit = Candidates.unpack(merged[split]).limit(self.settings.budget_of(split))
             taken = donor_tables.take_donors(read_source(part), self.settings.seed, limit)

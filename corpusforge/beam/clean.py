@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from corpusforge import shards
 from corpusforge.beam import urls
-from corpusforge.beam.engine import Engine, count, run_map
 from corpusforge.beam.io import REJECTS, in_batches
-from corpusforge.beam.sdk import as_itself, beam
+from corpusforge.beam.sdk import as_itself, beam, count
+from corpusforge.engine import Engine
 from corpusforge.progress import Progress
 from corpusforge.units import UnitResult
 
@@ -47,11 +47,11 @@ def run(
     are.
     """
     if not newest_memory:
-        return run_map(engine, work, units, sizes, label="clean", folder=folder, progress=progress)
+        return engine.map(work, units, sizes, label="clean", folder=folder, progress=progress)
     scratch = shards.join(folder, SCRATCH)
     found = urls.older_copies(engine, work.options, units, sizes, scratch, newest_memory, progress)
     work = dataclasses.replace(work, older=found)
-    results = run_map(engine, work, units, sizes, label="clean", folder=folder, progress=progress)
+    results = engine.map(work, units, sizes, label="clean", folder=folder, progress=progress)
     urls.forget(found)
     return results
 

@@ -15,10 +15,10 @@ import importlib
 from collections.abc import Sequence
 
 from corpusforge import shards
-from corpusforge.beam.engine import Engine, run_map
 from corpusforge.dedupe import memory
 from corpusforge.dedupe.chain import ChainUnit, largest_document
 from corpusforge.dedupe.methods import CarryWork, Chained, chained, units_below
+from corpusforge.engine import Engine
 from corpusforge.progress import Progress
 from corpusforge.sections import Dedupe
 from corpusforge.units import ShardUnit, UnitResult
@@ -120,6 +120,6 @@ def _carry(
     for folder, count in zip(folders, counts, strict=True):
         units = [ShardUnit(number, folder, 0, 0) for number in range(first, first + count)]
         work = CarryWork(folder, output, first)
-        run_map(engine, work, units, [0] * count, label="carry", folder=output, progress=progress)
+        engine.map(work, units, [0] * count, label="carry", folder=output, progress=progress)
         first += count
     return first

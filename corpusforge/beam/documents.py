@@ -19,18 +19,17 @@ import numpy as np
 import pyarrow as pa
 
 from corpusforge.arrays import I64, U64
-from corpusforge.beam.engine import count
-from corpusforge.beam.exact_spans import PARTITIONS, FindLosers
+from corpusforge.beam.exact_spans import PARTITIONS
 from corpusforge.beam.io import in_batches
-from corpusforge.beam.near import FindPairs
 from corpusforge.beam.numbering import NumberBatches
-from corpusforge.beam.sdk import beam
+from corpusforge.beam.sdk import beam, count
+from corpusforge.beam.spans import FindLosers
 from corpusforge.dedupe.clusters import group, places_of
 from corpusforge.dedupe.documents import CARDS, sign_cards, similarities
 from corpusforge.dedupe.keep import Members, keep_documents
 from corpusforge.dedupe.lsh import bands_for
 from corpusforge.dedupe.minhash import Signer
-from corpusforge.dedupe.pairs import unpack_pairs
+from corpusforge.dedupe.pairs import candidate_pairs, unpack_pairs
 from corpusforge.dedupe.spans import pack, pack_block, place, row_of, unit_of, unpack, unpack_losers
 
 REPEATS = "repeats"
@@ -74,7 +73,7 @@ class DedupeDocuments(beam.PTransform):  # type: ignore[misc, name-defined]
             | "Left" >> beam.CoGroupByKey()
             | "Bands" >> beam.ParDo(_Bands(bands.bands))
         )
-        near = banded | "ByBand" >> beam.GroupByKey() | "FindPairs" >> beam.ParDo(FindPairs())
+        near = banded | "ByBand" >> beam.GroupByKey() | "FindPairs" >> beam.ParDo(_FindPairs())
         asking = beam.ParDo(_AskPairs()).with_outputs("asked", main="pairs")
         pairs = {"equal": equal, "near": near} | "Pairs" >> beam.CoGroupByKey() | "AskPairs" >> asking
         answers = {"asked": pairs["asked"], "cards": cards} | "Earlier" >> _Ask()
@@ -123,6 +122,13 @@ class _Bands(beam.DoFn):  # type: ignore[misc, name-defined]
             left = ~np.isin(places, unpack_losers(group[1]["equal"])[0])
             for hashes in bands:
                 yield from _blocks(hashes[left], keys[left], places[left])
+
+
+class _FindPairs(beam.DoFn):  # type: ignore[misc, name-defined]
+    """(partition, packed blocks of all units) -> (unit, packed pairs of its items and earlier ones)."""
+
+    def process(self, group: tuple[int, Iterable[bytes]]) -> Iterator[tuple[int, bytes]]:
+        yield from candidate_pairs(group[1], ordered=False)
 
 
 class _AskPairs(beam.DoFn):  # type: ignore[misc, name-defined]

@@ -13,17 +13,17 @@ of rounds; a stage killed anywhere goes on behind its last shard or round.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+import functools
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from corpusforge import shards
 from corpusforge.beam.dedupe import scratch_of
-from corpusforge.beam.engine import Engine, listed, run_map
-from corpusforge.beam.sdk import as_itself, beam
 from corpusforge.beam.where import find_where
 from corpusforge.dedupe import locate
 from corpusforge.dedupe.exact_spans import CutWork, HashWork, blocks, cuts_folder, plan_rounds, span_path, write_cuts
 from corpusforge.dedupe.spans import find_losers
+from corpusforge.engine import Engine
 from corpusforge.progress import Progress
 from corpusforge.sections import Dedupe
 from corpusforge.units import ShardUnit, UnitResult
@@ -63,7 +63,7 @@ def cut_repeats(
 ) -> list[UnitResult]:
     """Hash, compare and cut; which spans, say the two works. ``ordered``: survivors have an order before their keys."""
     scratch, sizes = hashing.folder, [unit.bytes for unit in units]
-    hashed = run_map(engine, hashing, units, sizes, label="hash", folder=scratch, progress=progress)
+    hashed = engine.map(hashing, units, sizes, label="hash", folder=scratch, progress=progress)
     rounds = 1  # what other runners shuffle is theirs to hold or spill
     if engine.is_local:
         spans = sum(result.statistics.get("spans", 0) for result in hashed)
@@ -71,7 +71,7 @@ def cut_repeats(
     cuts = compare(engine, units, scratch, rounds, progress, ordered=ordered)
     cutting = dataclasses.replace(cutting, cuts=cuts, rounds=rounds)
     find_where(engine, units, cutting)
-    results = run_map(engine, cutting, units, sizes, label="cut", folder=cutting.output, progress=progress)
+    results = engine.map(cutting, units, sizes, label="cut", folder=cutting.output, progress=progress)
     locate.forget()
     for number in range(rounds):  # first, so that cuts half removed are never taken for whole
         shards.remove(_mark(cuts, number))
@@ -107,48 +107,24 @@ def _mark(cuts: str, number: int) -> str:
 def _compare_round(
     engine: Engine, units: Sequence[ShardUnit], scratch: str, number: int, rounds: int, *, ordered: bool
 ) -> None:
-    items = [(span_path(scratch, unit.number), unit.number) for unit in units]
-
-    def build(pipeline: Any) -> None:
-        _ = (
-            listed(pipeline, engine, scratch, items)
-            | "Blocks" >> beam.ParDo(_Blocks(number, rounds, ordered))
-            | "ByHash" >> beam.GroupByKey()
-            | "FindLosers" >> beam.ParDo(FindLosers(ordered=ordered))
-            | "ByUnit" >> beam.GroupByKey()
-            | "WriteCuts" >> beam.ParDo(_WriteCuts(cuts_folder(scratch, rounds), number))
-        )
-
-    engine.run(build)
+    engine.shuffle(
+        [unit.number for unit in units],
+        functools.partial(_blocks, scratch, number, rounds, ordered),
+        functools.partial(_find_losers, ordered),
+        functools.partial(_write_cuts, cuts_folder(scratch, rounds), number),
+        folder=scratch,
+    )
 
 
-class _Blocks(beam.DoFn):  # type: ignore[misc, name-defined]
-    """(path of a unit's hashes, its number) -> (partition, packed block), those of this round."""
-
-    def __init__(self, number: int, rounds: int, ordered: bool) -> None:
-        self.number, self.rounds, self.ordered = number, rounds, ordered
-
-    def process(self, item: tuple[str, int]) -> Iterator[tuple[int, bytes]]:
-        with as_itself():
-            yield from blocks(*item, PARTITIONS, self.number, self.rounds, ordered=self.ordered)
+def _blocks(scratch: str, round: int, rounds: int, ordered: bool, unit: int) -> list[tuple[int, bytes]]:
+    """The hashes of a unit that belong to a round: (partition, packed block)."""
+    return blocks(span_path(scratch, unit), unit, PARTITIONS, round, rounds, ordered=ordered)
 
 
-class FindLosers(beam.DoFn):  # type: ignore[misc, name-defined]
-    """(partition, packed blocks of all units) -> (unit, packed places of the spans that go and of those that stay)."""
-
-    def __init__(self, *, ordered: bool = False) -> None:
-        self.ordered = ordered
-
-    def process(self, group: tuple[int, Iterable[bytes]]) -> Iterator[tuple[int, bytes]]:
-        yield from find_losers(group[1], ordered=self.ordered)
+def _find_losers(ordered: bool, partition: int, packed: Iterable[bytes]) -> Iterable[tuple[int, bytes]]:
+    """(unit, packed places of the spans that go and of those that stay)."""
+    return find_losers(packed, ordered=ordered)
 
 
-class _WriteCuts(beam.DoFn):  # type: ignore[misc, name-defined]
-    """(unit, packed rows of all partitions) -> a file in the folder of cuts."""
-
-    def __init__(self, cuts: str, number: int) -> None:
-        self.cuts, self.number = cuts, number
-
-    def process(self, group: tuple[int, Iterable[bytes]]) -> None:
-        with as_itself():
-            write_cuts(self.cuts, group[0], self.number, group[1])
+def _write_cuts(cuts: str, round: int, unit: int, packed: Iterable[bytes]) -> None:
+    write_cuts(cuts, unit, round, packed)

@@ -9,17 +9,19 @@ What is combined are 16 bytes a document, cut to the donor budget at every step;
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import dataclasses
+import functools
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from corpusforge import shards
-from corpusforge.beam.engine import Engine, listed, run_map
-from corpusforge.beam.sdk import as_itself, beam
+from corpusforge.engine import Engine
 from corpusforge.instances.build import DONOR_FORMATS
 from corpusforge.progress import Progress
 from corpusforge.sections import Instances
 from corpusforge.units import ShardUnit
 from corpusforge.work.instances import (
+    SPLITS,
     BuildWork,
     DonorSettings,
     EncodeWork,
@@ -55,7 +57,7 @@ def run(
     wants_words = section.mask_unit != "token"
     limit = limit_of(section)
     encoding = EncodeWork(scratch, vocab, section.heldout_by, wants_words, joins_of(vocab, section), limit)
-    run_map(engine, encoding, units, sizes, label="encode", folder=scratch, progress=progress)
+    engine.map(encoding, units, sizes, label="encode", folder=scratch, progress=progress)
     forget_encoder()
     encoded = token_units(scratch, len(units))
     donors = ""
@@ -64,7 +66,7 @@ def run(
         donors = gather_donors(engine, encoded, scratch, vocab.size, settings, progress)
     copies = section.copies if section.masking == "duplicated" else 1
     building = BuildWork(output, settings_of(vocab, section, seed), copies, section.heldout, donors)
-    run_map(engine, building, encoded, [u.bytes for u in encoded], label="build", folder=output, progress=progress)
+    engine.map(building, encoded, [u.bytes for u in encoded], label="build", folder=output, progress=progress)
     _, _, statistics = shards.gather(shards.load_entries(scratch, len(units)))
     shards.remove(scratch)
     return dict(statistics)
@@ -83,54 +85,47 @@ def gather_donors(
     On this machine without a graph, whose set-up takes longer than the reading of a gigabyte of token ids.
     """
     paths = [unit.path for unit in encoded]
-
-    def build(pipeline: Any) -> None:
-        _ = (
-            listed(pipeline, engine, scratch, paths)
-            | "Candidates" >> beam.ParDo(_Candidates(settings))
-            | "Smallest" >> beam.CombineGlobally(MergeCandidates(settings))
-            | "WriteDonors" >> beam.ParDo(_WriteDonors(scratch, len(paths), vocab_size, settings))
-        )
-
     progress.start("donors", 0, "documents")
     try:
         if engine.is_local:
             write_donors(scratch, paths, vocab_size, settings)
         else:
-            engine.run(build)
+            merge = MergeCandidates(settings)
+            write = functools.partial(_write_donors, scratch, len(paths), vocab_size, settings)
+            engine.shuffle(paths, functools.partial(_candidates, settings), write, combine=merge, folder=scratch)
     finally:
         progress.finish()
     return shards.join(scratch, "donors")
 
 
+@dataclasses.dataclass(frozen=True)
 class MergeCandidates:
-    """Candidates of many parts as those of one; Beam calls it with a few at a time, in any order, or with none."""
+    """Candidates of many parts as those of one; applied to a few at a time, in any order, or to none."""
 
-    def __init__(self, settings: DonorSettings) -> None:
-        self.settings = settings
+    settings: DonorSettings
 
-    def __call__(self, blocks: Iterable[dict[str, bytes]]) -> dict[str, bytes]:
-        return merge_candidates(blocks, self.settings)
-
-
-class _Candidates(beam.DoFn):  # type: ignore[misc, name-defined]
-    """Path of a TOKENS shard -> its packed candidates by part."""
-
-    def __init__(self, settings: DonorSettings) -> None:
-        self.settings = settings
-
-    def process(self, path: str) -> Iterator[dict[str, bytes]]:
-        with as_itself():
-            yield donor_candidates(path, self.settings)
+    def __call__(self, blocks: Iterable[bytes]) -> bytes:
+        return pack_parts(merge_candidates(map(unpack_parts, blocks), self.settings))
 
 
-class _WriteDonors(beam.DoFn):  # type: ignore[misc, name-defined]
-    """The candidates of the corpus -> its donors, on the shared folder."""
+def pack_parts(candidates: dict[str, bytes]) -> bytes:
+    """The packed candidates of all parts as one block: the length of the first, then both."""
+    first, second = (candidates[split] for split in SPLITS)
+    return len(first).to_bytes(8, "little") + first + second
 
-    def __init__(self, scratch: str, units: int, vocab_size: int, settings: DonorSettings) -> None:
-        self.scratch, self.units, self.vocab_size, self.settings = scratch, units, vocab_size, settings
 
-    def process(self, merged: dict[str, bytes]) -> None:
-        with as_itself():
-            paths = [unit.path for unit in token_units(self.scratch, self.units)]
-            write_donors(self.scratch, paths, self.vocab_size, self.settings, [merged])
+def unpack_parts(block: bytes) -> dict[str, bytes]:
+    """The inverse of `pack_parts`."""
+    cut = 8 + int.from_bytes(block[:8], "little")
+    return dict(zip(SPLITS, (block[8:cut], block[cut:]), strict=True))
+
+
+def _candidates(settings: DonorSettings, path: str) -> list[tuple[int, bytes]]:
+    return [(0, pack_parts(donor_candidates(path, settings)))]
+
+
+def _write_donors(
+    scratch: str, units: int, vocab_size: int, settings: DonorSettings, key: int, blocks: Iterable[bytes]
+) -> None:
+    paths = [unit.path for unit in token_units(scratch, units)]
+    write_donors(scratch, paths, vocab_size, settings, map(unpack_parts, blocks))

@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from corpusforge import errors, shards
-from corpusforge.beam.engine import count
-from corpusforge.beam.sdk import as_itself, beam
+from corpusforge.beam.sdk import as_itself, beam, count
 from corpusforge.content import ContentDigest, combine
 from corpusforge.shards import Manifest, Shard, ShardWriter
 

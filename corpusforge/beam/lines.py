@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from corpusforge.beam.dedupe import scratch_of
-from corpusforge.beam.engine import Engine
 from corpusforge.beam.exact_spans import cut_repeats
 from corpusforge.dedupe.lines import METHOD, CutLinesWork, HashLinesWork
+from corpusforge.engine import Engine
 from corpusforge.progress import Progress
 from corpusforge.sections import Dedupe
 from corpusforge.sentences.counter import SentenceCounter

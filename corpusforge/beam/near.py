@@ -15,13 +15,11 @@ spill what they shuffle, and are spared the second.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+import functools
+from collections.abc import Callable, Iterable, Sequence
 
 from corpusforge import shards
-from corpusforge.beam.engine import Engine, listed, run_map
 from corpusforge.beam.exact_spans import PARTITIONS, compare
-from corpusforge.beam.sdk import as_itself, beam
 from corpusforge.dedupe.exact_spans import plan_rounds
 from corpusforge.dedupe.memory import give_back
 from corpusforge.dedupe.pairs import (
@@ -45,6 +43,7 @@ from corpusforge.dedupe.pairs import (
     write_shared,
 )
 from corpusforge.dedupe.signed_units import forget, mapped_bytes
+from corpusforge.engine import Engine
 from corpusforge.progress import Progress
 from corpusforge.units import ShardUnit, UnitResult
 
@@ -80,7 +79,7 @@ def find_alike(
     work = CompareWork(scratch, signing, alike.threshold, (rounds, pairing.slots.rounds), alike.best)
     sizes = [unit.bytes for unit in units]
     folder = compared_folder(scratch)
-    return run_map(engine, work, units, sizes, label="compare pairs", folder=folder, progress=progress)
+    return engine.map(work, units, sizes, label="compare pairs", folder=folder, progress=progress)
 
 
 def with_pairs(results: Sequence[UnitResult], compared: Sequence[UnitResult]) -> list[UnitResult]:
@@ -141,81 +140,42 @@ def _run_rounds(
 
 
 def _mark_round(engine: Engine, units: Sequence[ShardUnit], pairing: _Pairing, number: int, folder: str) -> None:
-    def build(pipeline: Any) -> None:
-        _ = (
-            listed(pipeline, engine, pairing.scratch, [unit.number for unit in units])
-            | "Marks" >> beam.ParDo(_Marks(pairing, number))
-            | "BySlot" >> beam.GroupByKey()
-            | "WriteShared" >> beam.ParDo(_WriteShared(folder, pairing.width))
-        )
-
-    engine.run(build)
+    engine.shuffle(
+        [unit.number for unit in units],
+        functools.partial(_marks, pairing, number),
+        functools.partial(_write_shared, folder, pairing.width),
+        folder=pairing.scratch,
+    )
 
 
 def _pair_round(engine: Engine, units: Sequence[ShardUnit], pairing: _Pairing, number: int, folder: str) -> None:
-    def build(pipeline: Any) -> None:
-        _ = (
-            listed(pipeline, engine, pairing.scratch, [unit.number for unit in units])
-            | "Blocks" >> beam.ParDo(_Blocks(pairing, number))
-            | "ByBand" >> beam.GroupByKey()
-            | "FindPairs" >> beam.ParDo(FindPairs(ordered=pairing.signing.ordered))
-            | "ByUnit" >> beam.GroupByKey()
-            | "WritePairs" >> beam.ParDo(_WritePairs(folder, number))
-        )
-
-    engine.run(build)
+    engine.shuffle(
+        [unit.number for unit in units],
+        functools.partial(_blocks, pairing, number),
+        functools.partial(_find_pairs, pairing.signing.ordered),
+        functools.partial(_write_pairs, folder, number),
+        folder=pairing.scratch,
+    )
 
 
-class _Marks(beam.DoFn):  # type: ignore[misc, name-defined]
-    """Number of a unit -> (slot, packed marks of its band hashes), those of this round."""
-
-    def __init__(self, pairing: _Pairing, number: int) -> None:
-        self.pairing, self.number = pairing, number
-
-    def process(self, unit: int) -> Iterator[tuple[int, bytes]]:
-        with as_itself():
-            yield from mark_blocks(self.pairing.banded(unit), self.pairing.slots, self.number)
+def _marks(pairing: _Pairing, round: int, unit: int) -> list[tuple[int, bytes]]:
+    """The marks of a unit's band hashes that belong to a round: (slot, packed marks)."""
+    return mark_blocks(pairing.banded(unit), pairing.slots, round)
 
 
-class _WriteShared(beam.DoFn):  # type: ignore[misc, name-defined]
-    """(slot, packed marks of all units) -> a file in the folder of what is shared."""
-
-    def __init__(self, folder: str, width: int) -> None:
-        self.folder, self.width = folder, width
-
-    def process(self, group: tuple[int, Iterable[bytes]]) -> None:
-        with as_itself():
-            write_shared(self.folder, group[0], find_shared(group[1], self.width))
+def _write_shared(folder: str, width: int, slot: int, packed: Iterable[bytes]) -> None:
+    write_shared(folder, slot, find_shared(packed, width))
 
 
-class _Blocks(beam.DoFn):  # type: ignore[misc, name-defined]
-    """Number of a unit -> (partition, packed block of band hashes), those of this round that are shared."""
-
-    def __init__(self, pairing: _Pairing, number: int) -> None:
-        self.pairing, self.number = pairing, number
-
-    def process(self, unit: int) -> Iterator[tuple[int, bytes]]:
-        made = self.pairing
-        with as_itself():
-            yield from band_blocks(made.banded(unit), made.slots, self.number, made.shared)
+def _blocks(pairing: _Pairing, round: int, unit: int) -> list[tuple[int, bytes]]:
+    """The shared band hashes of a unit that belong to a round: (partition, packed block)."""
+    return band_blocks(pairing.banded(unit), pairing.slots, round, pairing.shared)
 
 
-class FindPairs(beam.DoFn):  # type: ignore[misc, name-defined]
-    """(partition, packed blocks of all units) -> (unit, packed pairs of its items and earlier ones)."""
-
-    def __init__(self, *, ordered: bool = False) -> None:
-        self.ordered = ordered
-
-    def process(self, group: tuple[int, Iterable[bytes]]) -> Iterator[tuple[int, bytes]]:
-        yield from candidate_pairs(group[1], ordered=self.ordered)
+def _find_pairs(ordered: bool, partition: int, packed: Iterable[bytes]) -> Iterable[tuple[int, bytes]]:
+    """(unit, packed pairs of its items and earlier ones)."""
+    return candidate_pairs(packed, ordered=ordered)
 
 
-class _WritePairs(beam.DoFn):  # type: ignore[misc, name-defined]
-    """(unit, packed pairs of all partitions) -> a file in the folder of pairs."""
-
-    def __init__(self, folder: str, number: int) -> None:
-        self.folder, self.number = folder, number
-
-    def process(self, group: tuple[int, Iterable[bytes]]) -> None:
-        with as_itself():
-            write_pairs(self.folder, group[0], self.number, group[1])
+def _write_pairs(folder: str, round: int, unit: int, packed: Iterable[bytes]) -> None:
+    write_pairs(folder, unit, round, packed)

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 
 from corpusforge import shards
 from corpusforge.beam.dedupe import scratch_of
-from corpusforge.beam.engine import Engine, run_map
 from corpusforge.beam.near import Alike, find_alike, with_pairs
 from corpusforge.beam.near_spans import signing_of
 from corpusforge.content import combine
@@ -26,6 +25,7 @@ from corpusforge.dedupe.index import check_signer
 from corpusforge.dedupe.keep import METHOD
 from corpusforge.dedupe.minhash import Signer
 from corpusforge.dedupe.pairs import SignWork
+from corpusforge.engine import Engine
 from corpusforge.progress import Progress
 from corpusforge.sections import Dedupe
 from corpusforge.units import ShardUnit, UnitResult
@@ -44,10 +44,10 @@ def run_method(
     scratch, signing = scratch_of(output, METHOD), signing_of(settings, 0, indexed=bool(settings.index))
     index = index_units(settings.index, len(units), signing.signer)
     every, sizes = [*units, *index], [unit.bytes for unit in units]
-    signed = run_map(engine, SignWork(scratch, signing), units, sizes, label="sign", folder=scratch, progress=progress)
+    signed = engine.map(SignWork(scratch, signing), units, sizes, label="sign", folder=scratch, progress=progress)
     if index:
         taking, weights = IndexWork(scratch, signing), [unit.bytes for unit in index]
-        signed += run_map(engine, taking, index, weights, label="index", folder=scratch, progress=progress)
+        signed += engine.map(taking, index, weights, label="index", folder=scratch, progress=progress)
     found = sum(result.statistics.get("items", 0) for result in signed)
     alike = Alike(settings.threshold, best=False, memory_bytes=settings.memory_megabytes << 20)
     compared = find_alike(engine, signing, every, scratch, found, progress, alike)
@@ -58,7 +58,7 @@ def run_method(
     is_last = settings.method[-1] == METHOD  # what comes behind drops documents that signatures/ would still hold
     export = is_last and (settings.export_signatures or bool(index))
     keeping = KeepWork(output, scratch, signing, len(units), audit_only=audit_only, export=export)
-    results = run_map(engine, keeping, units, sizes, label="keep", folder=output, progress=progress)
+    results = engine.map(keeping, units, sizes, label="keep", folder=output, progress=progress)
     locate.forget()
     signed_units.forget()
     shards.remove(shards.join(scratch, "entries"))  # first, so that files half removed are never taken for whole

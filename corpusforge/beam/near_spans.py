@@ -15,7 +15,6 @@ from typing import Any
 
 from corpusforge import shards
 from corpusforge.beam.dedupe import scratch_of
-from corpusforge.beam.engine import Engine, run_map
 from corpusforge.beam.near import Alike, find_alike, with_pairs
 from corpusforge.beam.where import find_where
 from corpusforge.dedupe import locate, signed_units
@@ -23,6 +22,7 @@ from corpusforge.dedupe.lsh import bands_for
 from corpusforge.dedupe.minhash import Signer
 from corpusforge.dedupe.near_spans import METHOD, CutNearWork
 from corpusforge.dedupe.pairs import Signing, SignWork
+from corpusforge.engine import Engine
 from corpusforge.progress import Progress
 from corpusforge.sections import Dedupe
 from corpusforge.units import ShardUnit, UnitResult
@@ -41,14 +41,14 @@ def run_method(
     scratch = scratch_of(output, METHOD)
     sizes = [unit.bytes for unit in units]
     signing = signing_of(settings, settings.span_sentences)
-    signed = run_map(engine, SignWork(scratch, signing), units, sizes, label="sign", folder=scratch, progress=progress)
+    signed = engine.map(SignWork(scratch, signing), units, sizes, label="sign", folder=scratch, progress=progress)
     found = sum(result.statistics.get("items", 0) for result in signed)
     alike = Alike(settings.threshold, best=True, memory_bytes=settings.memory_megabytes << 20)
     compared = find_alike(engine, signing, units, scratch, found, progress, alike)
     floors: dict[str, Any] = {"min_sentences": settings.min_sentences, "min_words": settings.min_words}
     cutting = CutNearWork(output, scratch, span_sentences=settings.span_sentences, audit_only=audit_only, **floors)
     find_where(engine, units, cutting)
-    results = run_map(engine, cutting, units, sizes, label="cut", folder=output, progress=progress)
+    results = engine.map(cutting, units, sizes, label="cut", folder=output, progress=progress)
     locate.forget()
     signed_units.forget()
     shards.remove(shards.join(scratch, "entries"))  # first, so that files half removed are never taken for whole

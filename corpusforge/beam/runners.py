@@ -1,26 +1,31 @@
-"""Beam runners by name: which are taken, which are refused and why.
+"""Beam runners by name: which are accepted, which are refused and why; and running a pipeline on one.
 
 ``local`` is Beam's in-memory FnApiRunner, named explicitly. Plain DirectRunner first looks for a Prism binary to
 download, which hangs behind some proxies, and Prism listens on all interfaces; so that name means ``local`` here too.
+Names are checked without importing Beam, which takes more than a second.
 """
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import importlib.util
 import re
-import signal
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from corpusforge import errors
-from corpusforge.beam.sdk import beam
+from corpusforge.pool import signals_unwind
 
 LOCAL = "local"
 
 SAME_AS_LOCAL = ("FnApiRunner", "DirectRunner", "BundleBasedDirectRunner", "SwitchingDirectRunner")
+
+KNOWN = (
+    "DataflowRunner", "BundleBasedDirectRunner", "DirectRunner", "SwitchingDirectRunner", "InteractiveRunner",
+    "FlinkRunner", "FnApiRunner", "KafkaStreamsRunner", "PortableRunner", "PrismRunner", "SparkRunner",
+    "TestDirectRunner", "TestDataflowRunner",
+)  # fmt: skip
+"""Beam's names (`StandardOptions.KNOWN_RUNNER_NAMES` of Beam 2.77; a test compares the two)."""
 
 REFUSED = {
     "DaskRunner": (
@@ -36,9 +41,7 @@ def check_runner(name: str) -> str:
 
     Raises `errors.RunnerRefused` for unknown names (with the nearest) and for runners known to lose data.
     """
-    from apache_beam.options.pipeline_options import StandardOptions
-
-    known = [LOCAL, *StandardOptions.KNOWN_RUNNER_NAMES]
+    known = [LOCAL, *KNOWN]
     by_lower = {spelt.lower(): spelt for spelt in [*known, *REFUSED]}
     by_lower |= {spelt.lower().removesuffix("runner"): spelt for spelt in by_lower.values() if spelt != LOCAL}
     found = by_lower.get(name.lower())
@@ -60,17 +63,18 @@ def make_runner(name: str) -> Any:
 
     Raises `errors.RunnerRefused` where Beam cannot load it.
     """
-    from apache_beam.runners.portability.fn_api_runner import FnApiRunner
-    from apache_beam.runners.runner import create_runner
-
-    if name == LOCAL:
-        return FnApiRunner()
     is_google = "dataflow" in name.lower()
     mend = f"pip install 'corpusforge[{'gcp' if is_google else 'beam'}]'"
     if is_google and importlib.util.find_spec("apitools") is None:  # Beam itself would notice after building the graph
         raise errors.RunnerRefused(f"--runner {name}", "the parts of Beam for Google Cloud are not installed", mend)
+    from corpusforge.beam.sdk import beam
+
+    if name == LOCAL:
+        from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+
+        return FnApiRunner()
     try:
-        return create_runner(name)
+        return beam.runners.runner.create_runner(name)
     except (ImportError, ValueError) as error:
         raise errors.RunnerRefused(f"--runner {name}", f"it cannot be loaded ({error})", mend) from None
 
@@ -80,11 +84,11 @@ def make_pipeline(name: str, options: Sequence[str]) -> Any:
 
     Raises `errors.RunnerRefused` where the runner cannot be loaded or misses an option.
     """
-    from apache_beam.options.pipeline_options import PipelineOptions
+    from corpusforge.beam.sdk import beam
 
     runner = make_runner(name)
     try:
-        return beam.Pipeline(runner=runner, options=PipelineOptions(list(options)))
+        return beam.Pipeline(runner=runner, options=beam.options.pipeline_options.PipelineOptions(list(options)))
     except ValueError as error:
         wrong = "; ".join(line.strip() for line in str(error).splitlines()[1:]) or str(error)
         raise errors.RunnerRefused(f"--runner {name}", wrong, "give its options after --") from None
@@ -97,7 +101,7 @@ def run_pipeline(pipeline: Any, name: str) -> Any:
     `errors.CorpusForgeError` that names the runner where anything else went wrong there.
     """
     try:
-        with _signals_unwind():
+        with signals_unwind():
             result = pipeline.run()
             state = result.wait_until_finish()
     except errors.CorpusForgeError:
@@ -109,28 +113,6 @@ def run_pipeline(pipeline: Any, name: str) -> Any:
     if state in ("FAILED", "CANCELLED"):
         raise _from_text(name, f"the pipeline ended as {state}")
     return result
-
-
-@contextlib.contextmanager
-def _signals_unwind() -> Iterator[None]:
-    """While a pipeline runs, SIGTERM unwinds like Ctrl-C does (workers are ended, half files removed), and both reach
-    the caller as they are: without the mark Beam would turn them into a RuntimeError (see `sdk.as_itself`)."""
-
-    def leave(number: int, _: object) -> None:
-        leaving = KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
-        leaving._tagged_with_step = True  # type: ignore[union-attr]
-        raise leaving
-
-    usual: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-    in_main = threading.current_thread() is threading.main_thread()
-    ours = [number for number, handler in usual.items() if in_main and signal.getsignal(number) is handler]
-    for number in ours:
-        signal.signal(number, leave)
-    try:
-        yield
-    finally:
-        for number in ours:
-            signal.signal(number, usual[number])
 
 
 _OURS = re.compile(r"corpusforge\.errors\.(\w+): (.*?): (.*); (.*?)(?: \[while running .*)?$", re.MULTILINE)

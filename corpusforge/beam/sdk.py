@@ -1,4 +1,4 @@
-"""Apache Beam itself, imported once and quietly.
+"""Apache Beam itself, imported once and quietly; its counters, and errors on their way through it.
 
 Every module of this room takes Beam from here, so that a missing Beam is one clear error. Where the `gcp` extra is
 absent, importing Beam logs a warning about BigQuery that concerns nobody here and, worse, installs a handler on the
@@ -14,7 +14,10 @@ import logging
 from collections.abc import Iterator
 from typing import Any
 
-from corpusforge import errors
+from corpusforge import errors, shards
+
+NAMESPACE = "corpusforge"
+"""Namespace of the Beam counters, one a reason."""
 
 
 def _import() -> Any:
@@ -56,3 +59,18 @@ def as_itself() -> Iterator[None]:
     except errors.CorpusForgeError as error:
         error._tagged_with_step = True  # type: ignore[attr-defined]
         raise
+
+
+def count(tallies: shards.Tallies) -> None:
+    """Raise Beam's counter of each reason by the rows that a unit or batch dropped for it."""
+    for reason, tally in tallies.items():
+        beam.metrics.Metrics.counter(NAMESPACE, reason).inc(tally["rows"])
+
+
+def counters(result: Any) -> dict[str, int]:
+    """The counters per reason of a finished pipeline (empty where the runner does not report them)."""
+    try:
+        found = result.metrics().query(beam.metrics.MetricsFilter().with_namespace(NAMESPACE))["counters"]
+    except NotImplementedError:
+        return {}
+    return {metric.key.metric.name: int(metric.result) for metric in found}

@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from corpusforge.beam.engine import count
-from corpusforge.beam.exact_spans import PARTITIONS, FindLosers
+from corpusforge.beam.exact_spans import PARTITIONS
 from corpusforge.beam.io import in_batches
 from corpusforge.beam.numbering import NumberBatches
-from corpusforge.beam.sdk import beam
+from corpusforge.beam.sdk import beam, count
 from corpusforge.dedupe.cut import Cuts, cut_documents, cut_sentences
 from corpusforge.dedupe.spans import (
     column_spans,
+    find_losers,
     hash_documents,
     pack_block,
     pack_losers,
@@ -98,6 +98,16 @@ class _Hash(beam.DoFn):  # type: ignore[misc, name-defined]
             if len(chosen):
                 last = [orders[chosen]] if ordered else []
                 yield partition, pack_block(hashes[chosen], keys[chosen], place(number, chosen), *last)
+
+
+class FindLosers(beam.DoFn):  # type: ignore[misc, name-defined]
+    """(partition, packed blocks of all units) -> (unit, packed places of the spans that go and of those that stay)."""
+
+    def __init__(self, *, ordered: bool = False) -> None:
+        self.ordered = ordered
+
+    def process(self, group: tuple[int, Iterable[bytes]]) -> Iterator[tuple[int, bytes]]:
+        yield from find_losers(group[1], ordered=self.ordered)
 
 
 class _Sentences(beam.DoFn):  # type: ignore[misc, name-defined]

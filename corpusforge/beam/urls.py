@@ -10,13 +10,13 @@ rounds over ranges of the hash, as many as the memory asks for; a round that is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+import functools
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from corpusforge import shards
-from corpusforge.beam.engine import Engine, listed, run_map
-from corpusforge.beam.sdk import as_itself, beam
 from corpusforge.clean.copies import find_older
+from corpusforge.engine import Engine
 from corpusforge.progress import Progress
 from corpusforge.work.urls import OlderCopies, ScanWork, blocks, origins_path, plan_rounds
 
@@ -39,7 +39,7 @@ def older_copies(
 ) -> OlderCopies:
     """Find the older copies among all records of these units. ``scratch``: a folder to keep until they are used."""
     work = ScanWork(scratch, options)
-    scanned = run_map(engine, work, units, sizes, label="scan URLs", folder=scratch, progress=progress)
+    scanned = engine.map(work, units, sizes, label="scan URLs", folder=scratch, progress=progress)
     rounds = 1  # what other runners shuffle is theirs to hold or spill
     if engine.is_local:
         records = sum(result.statistics.get("origins", 0) for result in scanned)
@@ -66,45 +66,24 @@ def forget(found: OlderCopies) -> None:
 
 
 def _compare(engine: Engine, units: Sequence[int], found: OlderCopies, number: int) -> None:
-    items = [(origins_path(found.scratch, unit), unit) for unit in units]
-
-    def build(pipeline: Any) -> None:
-        _ = (
-            listed(pipeline, engine, found.scratch, items)
-            | "Blocks" >> beam.ParDo(_Blocks(number, found.rounds))
-            | "ByHash" >> beam.GroupByKey()
-            | "FindOlder" >> beam.ParDo(_FindOlder())
-            | "ByUnit" >> beam.GroupByKey()
-            | "WriteOlder" >> beam.ParDo(_WriteOlder(found, number))
-        )
-
-    engine.run(build)
+    engine.shuffle(
+        units,
+        functools.partial(_blocks, found, number),
+        _find_older,
+        functools.partial(_write_older, found, number),
+        folder=found.scratch,
+    )
 
 
-class _Blocks(beam.DoFn):  # type: ignore[misc, name-defined]
-    """(path of a unit's origins, its number) -> (partition, packed block), those of this round."""
-
-    def __init__(self, number: int, rounds: int) -> None:
-        self.number, self.rounds = number, rounds
-
-    def process(self, item: tuple[str, int]) -> Iterator[tuple[int, bytes]]:
-        with as_itself():
-            yield from blocks(*item, PARTITIONS, self.number, self.rounds)
+def _blocks(found: OlderCopies, round: int, unit: int) -> list[tuple[int, bytes]]:
+    """The records of a unit that belong to a round: (partition, packed block)."""
+    return blocks(origins_path(found.scratch, unit), unit, PARTITIONS, round, found.rounds)
 
 
-class _FindOlder(beam.DoFn):  # type: ignore[misc, name-defined]
-    """(partition, packed blocks of all units) -> (unit, packed rows of its older copies)."""
-
-    def process(self, group: tuple[int, Iterable[bytes]]) -> Iterator[tuple[int, bytes]]:
-        yield from find_older(group[1])
+def _find_older(partition: int, packed: Iterable[bytes]) -> Iterable[tuple[int, bytes]]:
+    """(unit, packed rows of its older copies)."""
+    return find_older(packed)
 
 
-class _WriteOlder(beam.DoFn):  # type: ignore[misc, name-defined]
-    """(unit, packed rows of all partitions) -> a file."""
-
-    def __init__(self, found: OlderCopies, number: int) -> None:
-        self.found, self.number = found, number
-
-    def process(self, group: tuple[int, Iterable[bytes]]) -> None:
-        with as_itself():
-            self.found.write(group[0], self.number, group[1])
+def _write_older(found: OlderCopies, round: int, unit: int, packed: Iterable[bytes]) -> None:
+    found.write(unit, round, packed)

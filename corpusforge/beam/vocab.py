@@ -8,14 +8,15 @@ Memory is that of distinct words, whatever the corpus. The learner reads the mer
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from corpusforge import shards
-from corpusforge.beam.engine import Engine, listed, run_map
-from corpusforge.beam.sdk import as_itself, beam
+from corpusforge.beam.sdk import beam
+from corpusforge.engine import Engine
 from corpusforge.progress import Progress
 from corpusforge.tokens.columns import Cutting
 from corpusforge.tokens.counts import count_words, merge_counts, pack_counts, read_counts
@@ -33,21 +34,14 @@ def run(engine: Engine, cutting: Cutting, units: Sequence[ShardUnit], output: st
     """Count the words of all units; returns the paths of the merged blocks, Arrow streams of COUNTS, by partition."""
     scratch = shards.join(output, SCRATCH)
     sizes = [unit.bytes for unit in units]
-    run_map(engine, CountWork(scratch, cutting), units, sizes, label="count", folder=scratch, progress=progress)
+    engine.map(CountWork(scratch, cutting), units, sizes, label="count", folder=scratch, progress=progress)
     entries = shards.load_entries(scratch, len(units))
     paths = [shards.join(scratch, entry.tables["counts"].name) for entry in entries]
     words = shards.join(output, "words")
     shards.remove(words)
 
-    def build(pipeline: Any) -> None:
-        _ = (
-            listed(pipeline, engine, scratch, paths)
-            | "Partition" >> beam.ParDo(_Partition())
-            | "Merge" >> beam.CombinePerKey(merge_blocks)
-            | "WriteWords" >> beam.ParDo(_WriteWords(words))
-        )
-
-    engine.run(build)
+    write = functools.partial(_write_words, words)
+    engine.shuffle(paths, _partition, write, combine=merge_blocks, folder=scratch)
     shards.remove(scratch)
     return [shards.join(words, name) for name in shards.list_names(words, ".arrow")]
 
@@ -64,23 +58,14 @@ def merge_blocks(blocks: Iterable[bytes]) -> bytes:
     return merge_counts(list(blocks))
 
 
-class _Partition(beam.DoFn):  # type: ignore[misc, name-defined]
-    """Path of a shard's counts -> (partition, packed counts)."""
-
-    def process(self, path: str) -> Iterator[tuple[int, bytes]]:
-        with as_itself():
-            yield from partition_blocks(path, PARTITIONS)
+def _partition(path: str) -> list[tuple[int, bytes]]:
+    """The counts of a shard: (partition, packed counts)."""
+    return partition_blocks(path, PARTITIONS)
 
 
-class _WriteWords(beam.DoFn):  # type: ignore[misc, name-defined]
-    """(partition, packed counts of the corpus) -> a file under ``words/``."""
-
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
-
-    def process(self, group: tuple[int, bytes]) -> None:
-        partition, block = group
-        shards.write_bytes(shards.join(self.folder, f"part-{partition:05d}.arrow"), block)
+def _write_words(folder: str, partition: int, blocks: Iterable[bytes]) -> None:
+    """The counts of one partition of the words in the whole corpus -> a file under ``words/``."""
+    shards.write_bytes(shards.join(folder, f"part-{partition:05d}.arrow"), merge_blocks(blocks))
 
 
 class CountWords(beam.PTransform):  # type: ignore[misc, name-defined]

@@ -113,18 +113,18 @@ def where_folder(folder: str) -> str:
     return shards.join(folder, "where")
 
 
-def questions(unit: int, places: U64) -> Iterator[tuple[int, tuple[int, bytes]]]:
-    """What a unit asks of others: (the other, (the unit, packed places))."""
+def questions(unit: int, places: U64) -> Iterator[tuple[int, bytes]]:
+    """What a unit asks of others: (the other, packed: the unit and the places)."""
     wanted = np.unique(places)
     units, first = np.unique(unit_of(wanted), return_index=True)
     for other, asked in zip(units.tolist(), np.split(wanted, first[1:]), strict=False):
-        yield other, (unit, asked.astype("<u8").tobytes())
+        yield other, np.r_[np.uint64(unit), asked].astype("<u8").tobytes()
 
 
-def answers(path_of: PathOf, asked: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+def answers(path_of: PathOf, asked: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     """The answers of one unit to all who ask it: (who asked, a WHERE batch as an Arrow stream)."""
-    askers, packed = zip(*asked, strict=True)
-    many = [np.frombuffer(block, "<u8").astype(np.uint64, copy=False) for block in packed]
+    blocks = [np.frombuffer(block, "<u8").astype(np.uint64, copy=False) for block in asked]
+    askers, many = [int(block[0]) for block in blocks], [block[1:] for block in blocks]
     documents, starts = locate_copies(np.concatenate(many), path_of)
     first = 0
     for asker, places in zip(askers, many, strict=True):

@@ -23,7 +23,7 @@ from corpusforge.stages.output_folder import TIMING, digest_of
 from corpusforge.units import ShardUnit
 
 if TYPE_CHECKING:
-    from corpusforge.beam.engine import Engine
+    from corpusforge.beam.engine import BeamEngine
 
 
 @dataclasses.dataclass(frozen=True)
@@ -205,10 +205,10 @@ def _look(path: str) -> list[Any]:
         return [size, xxhash.xxh3_64_hexdigest(head + file.read())]
 
 
-def engine_of(execution: Execution) -> Engine:
+def engine_of(execution: Execution) -> BeamEngine:
     """The Beam engine an execution asks for. Raises `errors.RunnerRefused` before anything is done."""
-    from corpusforge.beam.engine import Engine
+    from corpusforge.beam.engine import BeamEngine
     from corpusforge.beam.runners import check_runner
 
     check_runner(execution.runner)
-    return Engine(execution.workers, execution.runner, execution.beam_options)
+    return BeamEngine(execution.workers, execution.runner, execution.beam_options)

@@ -63,11 +63,11 @@ def units(count: int = 7) -> list[ShardUnit]:
 if __name__ == "__main__":  # a run of its own, to be interrupted from outside
     import sys
 
-    from corpusforge.beam.engine import Engine, run_map
+    from corpusforge.beam.engine import BeamEngine
     from corpusforge.progress import Silent
 
     folder = sys.argv[1]
     work = CountingWork(folder, seconds=float(sys.argv[2]))
     Path(folder).mkdir(exist_ok=True)
     many = units()
-    run_map(Engine(2), work, many, [u.bytes for u in many], label="count", folder=folder, progress=Silent())
+    BeamEngine(2).map(work, many, [u.bytes for u in many], label="count", folder=folder, progress=Silent())

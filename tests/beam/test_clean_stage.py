@@ -13,7 +13,8 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 import corpusforge.beam as transforms
 from corpusforge import shards
 from corpusforge.beam import clean
-from corpusforge.beam.engine import Engine, counters
+from corpusforge.beam.engine import BeamEngine
+from corpusforge.beam.sdk import counters
 from corpusforge.documents.plan import unit_size
 from corpusforge.documents.read import ReadOptions, read_unit
 from corpusforge.progress import Silent
@@ -28,7 +29,7 @@ TABLES = ("documents", "rejects")
 def run(
     pages: Path,
     output: Path,
-    engine: Engine,
+    engine: BeamEngine,
     *,
     keep_rejects: bool = True,
     shard_bytes: int = 1 << 26,
@@ -53,7 +54,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def straight(pages: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("straight") / "out"
-    run(pages, folder, Engine(1))
+    run(pages, folder, BeamEngine(1))
     return folder
 
 
@@ -70,13 +71,13 @@ def test_every_record_is_a_document_or_a_reject(straight: Path) -> None:
 
 @pytest.mark.parametrize("shard_bytes", [1 << 26, 5000])
 def test_workers_and_shards_change_nothing(shard_bytes: int, pages: Path, straight: Path, tmp_path: Path) -> None:
-    run(pages, tmp_path, Engine(2), shard_bytes=shard_bytes)
+    run(pages, tmp_path, BeamEngine(2), shard_bytes=shard_bytes)
     for table in TABLES:
         assert content(tmp_path, table) == content(straight, table)
 
 
 def test_rejects_may_only_be_counted(pages: Path, straight: Path, tmp_path: Path) -> None:
-    run(pages, tmp_path, Engine(1), keep_rejects=False)
+    run(pages, tmp_path, BeamEngine(1), keep_rejects=False)
     assert not (tmp_path / "rejects").exists()
     assert counted(tmp_path) == counted(straight)
 
@@ -99,10 +100,10 @@ def test_killed_anywhere_it_goes_on(
 
     monkeypatch.setattr(reader, "read_unit", broken)
     with pytest.raises(KeyboardInterrupt):
-        run(pages, tmp_path, Engine(1), shard_bytes=2000)
+        run(pages, tmp_path, BeamEngine(1), shard_bytes=2000)
     assert len(shards.load_entries(str(tmp_path))) == after
     left[0] = 10**6
-    run(pages, tmp_path, Engine(1), shard_bytes=2000)
+    run(pages, tmp_path, BeamEngine(1), shard_bytes=2000)
     for table in TABLES:
         assert content(tmp_path, table) == content(straight, table)
     assert counted(tmp_path) == counted(straight)

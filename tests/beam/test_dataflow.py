@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from corpusforge import errors
-from corpusforge.beam.engine import Engine, run_map
+from corpusforge.beam.engine import BeamEngine
 from corpusforge.progress import Silent
 from corpusforge.tokens.counts import count_words
 from corpusforge.tokens.learn_wordpiece import learn_wordpiece
@@ -111,9 +111,9 @@ def test_words_and_instances_are_submitted(dataflow: FakeDataflow, tmp_path: Pat
 def test_a_stage_puts_no_list_of_units_into_the_graph(dataflow: FakeDataflow, tmp_path: Path) -> None:
     many = units(2000)
     work = CountingWork(str(tmp_path))
-    engine = Engine(runner="DataflowRunner", options=tuple(dataflow.options))
+    engine = BeamEngine(runner="DataflowRunner", options=tuple(dataflow.options))
     sizes = [u.bytes for u in many]
-    run_map(engine, work, many, sizes, label="count", folder=str(tmp_path), progress=Silent())
+    engine.map(work, many, sizes, label="count", folder=str(tmp_path), progress=Silent())
     graph = submitted(dataflow)
     assert b"unit-1234" not in graph.SerializeToString()
     assert {"Listed", "ReadList", "Spread", "count"} <= {name.split("/")[0] for name in steps(graph)}
@@ -121,11 +121,11 @@ def test_a_stage_puts_no_list_of_units_into_the_graph(dataflow: FakeDataflow, tm
 
 def test_missing_options_are_named(dataflow: FakeDataflow) -> None:
     with pytest.raises(errors.RunnerRefused, match=r"temp_location.*; give its options after --"):
-        Engine(runner="DataflowRunner", options=("--project=corpusforge-test",)).run(lambda pipeline: None)
+        BeamEngine(runner="DataflowRunner", options=("--project=corpusforge-test",)).run(lambda pipeline: None)
 
 
 def test_without_the_extra_the_runner_is_refused() -> None:
     if has_gcp():
         pytest.skip("the extra is installed")
     with pytest.raises(errors.RunnerRefused, match=r"corpusforge\[gcp\]"):
-        Engine(runner="DataflowRunner", options=("--project=x",)).run(lambda pipeline: None)
+        BeamEngine(runner="DataflowRunner", options=("--project=x",)).run(lambda pipeline: None)

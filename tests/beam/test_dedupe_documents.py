@@ -14,7 +14,7 @@ from apache_beam.testing.util import assert_that
 import corpusforge.beam as transforms
 from corpusforge import errors
 from corpusforge.beam import dedupe
-from corpusforge.beam.engine import Engine
+from corpusforge.beam.engine import BeamEngine
 from corpusforge.progress import Silent
 from corpusforge.schemas import DOCUMENTS
 from corpusforge.sections import Dedupe
@@ -46,7 +46,7 @@ ROWS = corpus()
 def test_gives_what_the_stage_gives(size: int, survivor: str, tmp_path: Path) -> None:
     units = write_units(tmp_path / "in", ROWS, [20, 41])
     settings = Dedupe(method=("documents",), survivor=survivor)
-    dedupe.run(Engine(1), settings, units, str(tmp_path / "stage"), Silent())
+    dedupe.run(BeamEngine(1), settings, units, str(tmp_path / "stage"), Silent())
     out = str(tmp_path / "own")
     with pipeline() as p:
         outputs = p | beam.Create(batches(ROWS, size)) | transforms.DedupeDocuments(survivor=survivor)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any, ClassVar
 
 import psutil
 import pytest
@@ -17,7 +21,9 @@ sys.path.insert(0, str(Path(__file__).parent))  # the work must be importable by
 os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
 
 from corpusforge import errors, shards
-from corpusforge.beam.engine import Engine, map_units, run_map
+from corpusforge.beam.engine import JOBS, BeamEngine
+from corpusforge.beam.runners import make_pipeline
+from corpusforge.beam.sdk import counters
 from corpusforge.progress import Silent
 from corpusforge.units import UnitResult
 from tests.beam.counting_work import CountingWork, units
@@ -45,7 +51,7 @@ def run(folder: Path, workers: int, **how: object) -> list[UnitResult]:
     many = units()
     work = CountingWork(str(folder), **how)  # type: ignore[arg-type]
     sizes = [u.bytes for u in many]
-    return run_map(Engine(workers), work, many, sizes, label="count", folder=str(folder), progress=Silent())
+    return BeamEngine(workers).map(work, many, sizes, label="count", folder=str(folder), progress=Silent())
 
 
 def digests(folder: Path) -> list[tuple[str, str]]:
@@ -69,18 +75,54 @@ def test_results_come_in_the_order_of_the_units(straight: tuple[list[UnitResult]
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_progress_adds_up_and_counters_too(workers: int, tmp_path: Path) -> None:
+def test_progress_adds_up(workers: int, tmp_path: Path) -> None:
     many, seen = units(), Recorded()
-    sizes = [u.bytes for u in many]
+    sizes, work = [u.bytes for u in many], CountingWork(str(tmp_path))
     for _ in range(2):  # the second time everything is there already
         seen.done = 0
-        mapped = map_units(
-            Engine(workers), CountingWork(str(tmp_path)), many, sizes, label="x", folder=str(tmp_path), progress=seen
-        )
+        results = BeamEngine(workers).map(work, many, sizes, label="x", folder=str(tmp_path), progress=seen)
         assert seen.done == seen.total == sum(sizes)
-        assert mapped.counters == {"line:odd": sum(r.tallies["line:odd"]["rows"] for r in mapped.results if r.tallies)}
-    assert all(r.resumed for r in mapped.results)
+    assert all(r.resumed for r in results)
     assert seen.events == ["start x bytes", "finish"] * 2
+
+
+class Elsewhere(BeamEngine):
+    """A runner that is not this machine's, played by the local one; remembers the counters of what it ran."""
+
+    is_local = False
+    counted: ClassVar[dict[str, int]] = {}
+
+    def run(self, build: Callable[[Any], None]) -> Any:
+        result = super().run(build)
+        self.counted.update(counters(result))
+        return result
+
+
+def test_units_on_a_beam_runner_give_the_same_and_are_counted(tmp_path: Path, straight: tuple[Any, Any]) -> None:
+    many, work = units(), CountingWork(str(tmp_path))
+    sizes = [u.bytes for u in many]
+    for resumed in (False, True):
+        results = Elsewhere().map(work, many, sizes, label="x", folder=str(tmp_path), progress=Silent())
+        assert [dataclasses.replace(r, resumed=False) for r in results] == straight[0]
+        assert {r.resumed for r in results} == {resumed}
+        assert Elsewhere.counted == {"line:odd": sum(r.tallies["line:odd"]["rows"] for r in results if r.tallies)}
+    assert digests(tmp_path) == straight[1]
+    assert not (tmp_path / JOBS).exists()
+
+
+def test_a_local_map_does_not_import_beam(tmp_path: Path) -> None:
+    program = f"""
+import sys
+from counting_work import CountingWork, units
+from corpusforge.beam.engine import BeamEngine
+from corpusforge.progress import Silent
+work = CountingWork({str(tmp_path)!r})
+for workers, runner in ((1, "local"), (2, "DirectRunner")):
+    BeamEngine(workers, runner).map(work, units(), [1] * 7, label="x", folder=work.output, progress=Silent())
+print("apache_beam" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("False\n", "")
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -138,11 +180,11 @@ def test_a_program_from_standard_input(tmp_path: Path) -> None:
     """Its file cannot be run again in the workers, nor is it guarded against that."""
     program = f"""
 from counting_work import CountingWork, units
-from corpusforge.beam.engine import Engine, run_map
+from corpusforge.beam.engine import BeamEngine
 from corpusforge.progress import Silent
 many = units()
 work = CountingWork({str(tmp_path)!r})
-print(len(run_map(Engine(2), work, many, [1] * 7, label="x", folder=work.output, progress=Silent())))
+print(len(BeamEngine(2).map(work, many, [1] * 7, label="x", folder=work.output, progress=Silent())))
 """
     done = subprocess.run([sys.executable, "-"], input=program, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("7\n", "")
@@ -173,3 +215,71 @@ def test_unfinished_files_carry_their_writer(tmp_path: Path) -> None:
         run(tmp_path, 1)
         assert Path(temporary).exists()
     assert (tmp_path / "a").exists()
+
+
+def digits(item: tuple[str, int]) -> Iterator[tuple[int, bytes]]:
+    """The numbers up to an item's, under their last digit."""
+    yield from ((number % 10, str(number).encode()) for number in range(item[1]))
+
+
+def totals(key: int, blocks: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """The sum of a key's numbers, under the rest of it by two."""
+    yield key % 2, b"%d" % sum(map(int, blocks))
+
+
+def write(folder: str, key: int, blocks: Iterable[bytes]) -> None:
+    (Path(folder) / f"{key}.txt").write_bytes(b" ".join(sorted(blocks, key=int)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Sum:
+    def __call__(self, blocks: Iterable[bytes]) -> bytes:
+        return b"%d" % sum(map(int, blocks))
+
+
+ITEMS = [("a", 25), ("b", 0), ("c", 7)]
+
+
+@pytest.mark.parametrize("engine", [BeamEngine(1), Elsewhere()])
+@pytest.mark.parametrize("combine", [None, Sum()])
+def test_a_shuffle_groups_reduces_and_groups_again(engine: BeamEngine, combine: Any, tmp_path: Path) -> None:
+    scratch = str(tmp_path / "scratch")
+    engine.shuffle(ITEMS, digits, totals, partial(write, str(tmp_path)), folder=scratch, combine=combine)
+    sums = [sum(n for _, top in ITEMS for n in range(top) if n % 10 == digit) for digit in range(10)]
+    for key in (0, 1):
+        assert (tmp_path / f"{key}.txt").read_text() == " ".join(map(str, sorted(sums[key::2])))
+    assert not list(Path(scratch).iterdir())
+
+
+def test_a_shuffle_may_write_what_it_reduces(tmp_path: Path) -> None:
+    BeamEngine(1).shuffle(ITEMS, digits, partial(write, str(tmp_path)), folder=str(tmp_path / "scratch"))
+    assert (tmp_path / "4.txt").read_text() == "4 4 14 24"
+
+
+def broken(how: type[Exception], *_: object) -> Iterator[tuple[int, bytes]]:
+    if issubclass(how, errors.CorpusForgeError):
+        raise how("here", "it is broken", "mend it")
+    raise how("of theirs")
+    yield
+
+
+def test_errors_of_a_shuffle(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(errors.InputUnreadable) as raised:
+        BeamEngine(1).shuffle(ITEMS, digits, partial(broken, errors.InputUnreadable), write, folder=str(tmp_path))
+    assert str(raised.value) == "here: it is broken; mend it"
+    assert "Traceback" not in capfd.readouterr().err
+    with pytest.raises(ZeroDivisionError, match=r"of theirs.*Produce broken"):
+        BeamEngine(1).shuffle(ITEMS, partial(broken, ZeroDivisionError), totals, folder=str(tmp_path))
+
+
+def test_steps_of_a_shuffle_are_named_by_what_runs_in_them(tmp_path: Path) -> None:
+    steps: list[str] = []
+
+    class Seen(BeamEngine):
+        def run(self, build: Callable[[Any], None]) -> Any:
+            pipeline = make_pipeline("local", ())
+            build(pipeline)
+            steps.extend(name.split("/")[0] for name in pipeline.applied_labels)
+
+    Seen().shuffle(ITEMS, digits, totals, partial(write, ""), folder=str(tmp_path), combine=Sum())
+    assert {"Produce digits", "Combine Sum", "Reduce totals", "Consume write"} <= set(steps)

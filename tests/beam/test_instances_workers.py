@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from corpusforge.beam import instances
-from corpusforge.beam.engine import Engine
+from corpusforge.beam.engine import BeamEngine
 from corpusforge.progress import Silent
 from corpusforge.sections import Instances
 from corpusforge.tokens.counts import count_words
@@ -36,13 +36,13 @@ def test_workers_change_nothing(section: Instances, tmp_path: Path) -> None:
     units, seen = write_units(tmp_path, ROWS, CUTS), []
     for workers in (1, 2, 5):
         out = tmp_path / str(workers)
-        instances.run(Engine(workers), section, 7, learned, units, str(out), Silent())
+        instances.run(BeamEngine(workers), section, 7, learned, units, str(out), Silent())
         seen.append([content(out, table) for table in ("train", "heldout")])
     assert seen[0] == seen[1] == seen[2]
     assert min(rows for _, rows in seen[0]) > 0
 
 
-class Elsewhere(Engine):
+class Elsewhere(BeamEngine):
     """A runner that is not this machine's, played by the local one."""
 
     is_local = False  # type: ignore[assignment]
@@ -51,7 +51,7 @@ class Elsewhere(Engine):
 def test_donors_by_the_graph_and_without(tmp_path: Path) -> None:
     learned = learn_wordpiece(count_words(ROWS.column("text")), 512, unused=16)
     seen = []
-    for engine in (Engine(1), Elsewhere(1)):
+    for engine in (BeamEngine(1), Elsewhere(1)):
         scratch = str(tmp_path / type(engine).__name__)
         for unit in write_units(tmp_path, ROWS, CUTS):
             EncodeWork(scratch, learned)(unit, lambda _: None)

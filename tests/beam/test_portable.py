@@ -14,7 +14,7 @@ import pytest
 
 from corpusforge import errors
 from corpusforge.beam import dedupe, instances, vocab
-from corpusforge.beam.engine import Engine, run_map
+from corpusforge.beam.engine import BeamEngine
 from corpusforge.progress import Silent
 from corpusforge.sections import Dedupe, Instances
 from corpusforge.tokens.counts import count_words, select_counts
@@ -48,14 +48,14 @@ def _serve(command: list[str], port_file: Path, log: Path) -> tuple[subprocess.P
 
 
 @pytest.fixture(scope="module")
-def portable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+def portable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BeamEngine]:
     folder = tmp_path_factory.mktemp("services")
     jobs = ["-m", "apache_beam.runners.portability.local_job_service_main", "--port_file", str(folder / "jobs.port")]
     started = [_serve(jobs, folder / "jobs.port", folder / "jobs.log")]
     pool = [str(HERE / "worker_pool_on_localhost.py"), str(folder / "pool.port")]
     started.append(_serve(pool, folder / "pool.port", folder / "pool.log"))
     ports = [port for _, port in started]
-    yield Engine(
+    yield BeamEngine(
         runner="PortableRunner",
         options=(
             f"--job_endpoint=localhost:{ports[0]}",
@@ -72,12 +72,12 @@ def portable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def test_units_run_elsewhere_and_errors_come_back(portable: Engine, tmp_path: Path) -> None:
+def test_units_run_elsewhere_and_errors_come_back(portable: BeamEngine, tmp_path: Path) -> None:
     many = units()
     sizes = [u.bytes for u in many]
 
-    def run(work: CountingWork, engine: Engine) -> object:
-        return run_map(engine, work, many, sizes, label="count", folder=work.output, progress=Silent())
+    def run(work: CountingWork, engine: BeamEngine) -> object:
+        return engine.map(work, many, sizes, label="count", folder=work.output, progress=Silent())
 
     with pytest.raises(errors.InputUnreadable) as raised:
         run(CountingWork(str(tmp_path / "there"), fail_at=3, how="ours"), portable)
@@ -85,18 +85,18 @@ def test_units_run_elsewhere_and_errors_come_back(portable: Engine, tmp_path: Pa
     with pytest.raises(errors.CorpusForgeError, match=r"--runner PortableRunner: the pipeline failed .*of theirs"):
         run(CountingWork(str(tmp_path / "there"), fail_at=3, how="theirs"), portable)
     there = run(CountingWork(str(tmp_path / "there")), portable)
-    here = run(CountingWork(str(tmp_path / "here")), Engine(1))
+    here = run(CountingWork(str(tmp_path / "here")), BeamEngine(1))
     assert [(r.unit, r.tallies, r.statistics) for r in there] == [(r.unit, r.tallies, r.statistics) for r in here]  # type: ignore[attr-defined]
     assert content(tmp_path / "there", "numbers") == content(tmp_path / "here", "numbers")
 
 
-def test_the_line_gives_the_digests_of_the_local_run(portable: Engine, tmp_path: Path) -> None:
+def test_the_line_gives_the_digests_of_the_local_run(portable: BeamEngine, tmp_path: Path) -> None:
     shards = write_units(tmp_path / "in", documents(60), [10, 25])
     write_pages(tmp_path / "pages")
     write_pages(tmp_path / "copies", urls=40)
     section = Instances(format="segment-pair", length=32, heldout=0.2, masking="duplicated", copies=2)
     seen = []
-    for name, engine in (("here", Engine(1)), ("there", portable)):
+    for name, engine in (("here", BeamEngine(1)), ("there", portable)):
         out = tmp_path / name
         clean(tmp_path / "pages", out / "clean", engine)
         clean(tmp_path / "copies", out / "newest", engine, newest_memory=1 << 30)
@@ -114,13 +114,13 @@ def test_the_line_gives_the_digests_of_the_local_run(portable: Engine, tmp_path:
     assert min(rows for _, rows in seen[0][0]) > 0
 
 
-def test_instances_of_every_kind_have_the_digests_of_the_local_run(portable: Engine, tmp_path: Path) -> None:
+def test_instances_of_every_kind_have_the_digests_of_the_local_run(portable: BeamEngine, tmp_path: Path) -> None:
     rows = documents(60)
     given = write_units(tmp_path / "in", rows, [10, 25])
     learned = learn_wordpiece(count_words(rows.column("text")), 512, unused=16)
     for section in SECTIONS:
         seen = []
-        for name, engine in (("here", Engine(1)), ("there", portable)):
+        for name, engine in (("here", BeamEngine(1)), ("there", portable)):
             out = tmp_path / section.format / name
             instances.run(engine, section, 7, learned, given, str(out), Silent())
             seen.append([content(out, table) for table in ("train", "heldout")])

@@ -11,7 +11,7 @@ import pytest
 
 from corpusforge import shards
 from corpusforge.beam import dedupe, exact_spans, instances, vocab
-from corpusforge.beam.engine import Engine
+from corpusforge.beam.engine import BeamEngine
 from corpusforge.content import combine
 from corpusforge.progress import Silent
 from corpusforge.sections import Dedupe, Instances
@@ -33,7 +33,7 @@ def content(folder: Path, table: str) -> tuple[str, int]:
 
 def deduped(folder: Path, cuts: list[int], workers: int) -> Path:
     units = write_units(folder, ROWS, cuts)
-    dedupe.run(Engine(workers), Dedupe(), units, str(folder / "out"), Silent())
+    dedupe.run(BeamEngine(workers), Dedupe(), units, str(folder / "out"), Silent())
     assert not (folder / "out" / dedupe.SCRATCH).exists()
     return folder / "out"
 
@@ -71,7 +71,7 @@ def test_dedupe_goes_on_after_a_crash_between_rounds(
     whole, done = exact_spans._compare_round, []
 
     def stumble(
-        engine: Engine, units: Sequence[ShardUnit], scratch: str, number: int, rounds: int, *, ordered: bool
+        engine: BeamEngine, units: Sequence[ShardUnit], scratch: str, number: int, rounds: int, *, ordered: bool
     ) -> None:
         done.append((number, rounds))
         if done == [(0, 3), (1, 3), (2, 3)]:
@@ -81,9 +81,9 @@ def test_dedupe_goes_on_after_a_crash_between_rounds(
     monkeypatch.setattr(exact_spans, "_compare_round", stumble)
     monkeypatch.setattr(exact_spans, "plan_rounds", lambda *_: 3)
     with pytest.raises(RuntimeError, match="crash"):
-        dedupe.run(Engine(1), Dedupe(), units, str(tmp_path / "out"), Silent())
+        dedupe.run(BeamEngine(1), Dedupe(), units, str(tmp_path / "out"), Silent())
     monkeypatch.setattr(exact_spans, "plan_rounds", lambda *_: rounds)
-    dedupe.run(Engine(1), Dedupe(), units, str(tmp_path / "out"), Silent())
+    dedupe.run(BeamEngine(1), Dedupe(), units, str(tmp_path / "out"), Silent())
     assert done[3:] == ([(2, 3)] if rounds == 3 else [(0, 2), (1, 2)])
     for table in ("documents", "repeats"):
         assert content(tmp_path / "out", table) == content(straight, table)
@@ -100,7 +100,7 @@ def test_dedupe_killed_while_it_removes_cuts(tmp_path: Path, straight: Path, mon
     def run(rounds: int) -> None:
         monkeypatch.setattr(exact_spans, "plan_rounds", lambda *_: rounds)
         with contextlib.suppress(Killed):
-            dedupe.run(Engine(1), Dedupe(), units, out, Silent())
+            dedupe.run(BeamEngine(1), Dedupe(), units, out, Silent())
 
     def killed(*_: object, **__: object) -> None:
         raise Killed
@@ -138,15 +138,15 @@ def test_dedupe_killed_while_it_removes_its_scratch(
 
     with monkeypatch.context() as patched, contextlib.suppress(Killed):
         patched.setattr(shards, "remove", half)
-        dedupe.run(Engine(1), Dedupe(), units, str(out), Silent())
+        dedupe.run(BeamEngine(1), Dedupe(), units, str(out), Silent())
     for part in (out / "documents").glob("*.parquet"):
         part.unlink()
-    dedupe.run(Engine(1), Dedupe(), units, str(out), Silent())
+    dedupe.run(BeamEngine(1), Dedupe(), units, str(out), Silent())
     for table in ("documents", "repeats"):
         assert content(out, table) == content(straight, table)
 
 
-class Elsewhere(Engine):
+class Elsewhere(BeamEngine):
     """A runner that is not this machine's, played by the local one."""
 
     is_local = False  # type: ignore[assignment]
@@ -168,7 +168,7 @@ def test_other_runners_compare_in_one_round(tmp_path: Path, straight: Path, monk
 @pytest.mark.parametrize(("cuts", "workers"), [([], 1), ([1, 44, 0], 2)])
 def test_words_are_counted_over_all_units(cuts: list[int], workers: int, tmp_path: Path) -> None:
     units = write_units(tmp_path, ROWS, cuts)
-    paths = vocab.run(Engine(workers), Normalization(), units, str(tmp_path / "out"), Silent())
+    paths = vocab.run(BeamEngine(workers), Normalization(), units, str(tmp_path / "out"), Silent())
     found, statistics = select_counts(vocab.read_blocks(paths), min_count=1, max_words=10**6)
     assert found.equals(count_words(ROWS.column("text")))
     assert statistics["words"] > 5000
@@ -179,7 +179,7 @@ def test_words_and_tokens_of_another_cut_do_not_count(tmp_path: Path) -> None:
     (unit,) = write_units(tmp_path, ROWS, [])
     stale = dataclasses.replace(unit, number=3)
     CountWork(str(tmp_path / "words/scratch"), Normalization())(stale, lambda _: None)
-    paths = vocab.run(Engine(1), Normalization(), [unit], str(tmp_path / "words"), Silent())
+    paths = vocab.run(BeamEngine(1), Normalization(), [unit], str(tmp_path / "words"), Silent())
     found, _ = select_counts(vocab.read_blocks(paths), min_count=1, max_words=10**6)
     assert found.equals(count_words(ROWS.column("text")))
 
@@ -188,7 +188,7 @@ def test_words_and_tokens_of_another_cut_do_not_count(tmp_path: Path) -> None:
         if name == "stale":
             EncodeWork(str(tmp_path / "stale/scratch"), learned)(stale, lambda _: None)
         section = Instances(format="segment-pair", length=32)
-        instances.run(Engine(1), section, 7, learned, [unit], str(tmp_path / name), Silent())
+        instances.run(BeamEngine(1), section, 7, learned, [unit], str(tmp_path / name), Silent())
     assert content(tmp_path / "stale", "train") == content(tmp_path / "clean", "train")
 
 
@@ -205,7 +205,7 @@ def test_instances_do_not_depend_on_the_cut(section: Instances, tmp_path: Path) 
     seen = []
     for name, cuts, workers in (("whole", [], 1), ("cut", [1, 50, 0], 2)):
         units, out = write_units(tmp_path / name, ROWS, cuts), tmp_path / name / "out"
-        instances.run(Engine(workers), section, 7, learned, units, str(out), Silent())
+        instances.run(BeamEngine(workers), section, 7, learned, units, str(out), Silent())
         seen.append((content(out, "train"), content(out, "heldout")))
     assert seen[0] == seen[1]
     assert seen[0][0][1] > seen[0][1][1] > 0

@@ -14,7 +14,8 @@ from apache_beam.testing.util import assert_that
 import corpusforge.beam as transforms
 from corpusforge import errors, shards
 from corpusforge.beam import dedupe, instances
-from corpusforge.beam.engine import Engine, counters
+from corpusforge.beam.engine import BeamEngine
+from corpusforge.beam.sdk import counters
 from corpusforge.content import ContentDigest
 from corpusforge.progress import Silent
 from corpusforge.sections import Dedupe, Instances
@@ -60,7 +61,7 @@ def test_coder_keeps_only_what_a_slice_shows() -> None:
 @pytest.mark.parametrize("size", [7, 90])
 def test_dedupe_gives_what_the_stage_gives(size: int, tmp_path: Path) -> None:
     units = write_units(tmp_path / "in", ROWS, [20])
-    dedupe.run(Engine(1), Dedupe(), units, str(tmp_path / "stage"), Silent())
+    dedupe.run(BeamEngine(1), Dedupe(), units, str(tmp_path / "stage"), Silent())
     out = str(tmp_path / "own")
     with pipeline() as p:
         kept, repeats = p | beam.Create(batches(ROWS, size)) | transforms.DedupeSpans()
@@ -102,7 +103,7 @@ def test_words() -> None:
 def test_instances_are_those_of_the_stage(section: Instances, tmp_path: Path) -> None:
     vocab = learn_wordpiece(count_words(ROWS.column("text")), 512, unused=16)
     units = write_units(tmp_path / "in", ROWS, [20])
-    instances.run(Engine(1), section, 3, vocab, units, str(tmp_path / "stage"), Silent())
+    instances.run(BeamEngine(1), section, 3, vocab, units, str(tmp_path / "stage"), Silent())
     out = str(tmp_path / "own")
     with pipeline() as p:
         train, heldout = p | beam.Create(batches(ROWS, 13)) | transforms.BuildInstances(vocab, section, seed=3)

@@ -15,7 +15,7 @@ import pytest
 
 from corpusforge import schemas, shards
 from corpusforge.beam import dedupe, exact_spans, near
-from corpusforge.beam.engine import Engine
+from corpusforge.beam.engine import BeamEngine
 from corpusforge.content import combine
 from corpusforge.dedupe import locate
 from corpusforge.progress import Silent
@@ -78,7 +78,7 @@ def units_of(folder: Path, rows: list[dict[str, Any]], dice: random.Random, coun
 
 def deduped(folder: Path, settings: Dedupe, seed: int, count: int, workers: int) -> Any:
     units = units_of(folder / "in", ROWS, random.Random(seed), count)
-    done = dedupe.run(Engine(workers), settings, units, str(folder / "out"), Silent())
+    done = dedupe.run(BeamEngine(workers), settings, units, str(folder / "out"), Silent())
     assert not (folder / "out" / dedupe.SCRATCH).exists()
     entries = shards.load_entries(str(folder / "out"))
     tables = {name for entry in entries for name in entry.tables}
@@ -128,7 +128,7 @@ def test_on_an_object_store_each_unit_is_read_once_to_tell_where_copies_stand(
     opened: list[str] = []
     real = locate._open
     monkeypatch.setattr(locate, "_open", lambda path: (opened.append(path), real(path))[1])
-    dedupe.run(Engine(1), settings, units, out, Silent())
+    dedupe.run(BeamEngine(1), settings, units, out, Silent())
     entries = shards.load_entries(out)
     for table in ("documents", "repeats"):
         assert combine(entry.tables[table].content for entry in entries) == straight[table]

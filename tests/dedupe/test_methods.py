@@ -12,7 +12,7 @@ import pytest
 
 from corpusforge import shards
 from corpusforge.beam import dedupe, exact_spans, lines
-from corpusforge.beam.engine import Engine
+from corpusforge.beam.engine import BeamEngine
 from corpusforge.content import combine
 from corpusforge.dedupe.exact_spans import CutWork
 from corpusforge.dedupe.lines import CutLinesWork
@@ -64,11 +64,11 @@ def test_killed_in_any_method_and_gone_on_with(
     out = str(tmp_path / "out")
     with monkeypatch.context() as patched, contextlib.suppress(Killed):
         patched.setattr(work, "__call__", fail_at(1, work))
-        dedupe.run(Engine(1), CHAIN, units, out, Silent())
+        dedupe.run(BeamEngine(1), CHAIN, units, out, Silent())
     assert not (tmp_path / "out/documents/part-00001-00000.parquet").exists()
     if work is not CutLinesWork:  # the first method is through, and is not begun again
         monkeypatch.setattr(lines, "run_method", None)
-    done = dedupe.run(Engine(1), CHAIN, units, out, Silent())
+    done = dedupe.run(BeamEngine(1), CHAIN, units, out, Silent())
     assert (content(tmp_path / "out"), done.tallies, done.statistics) == straight
     assert not (tmp_path / "out/scratch").exists()
 
@@ -86,13 +86,13 @@ def test_killed_while_scratch_is_removed(
 
     with monkeypatch.context() as patched, contextlib.suppress(Killed):
         patched.setattr(shards, "remove", half)
-        dedupe.run(Engine(1), CHAIN, units, str(out), Silent())
-    done = dedupe.run(Engine(1), CHAIN, units, str(out), Silent())
+        dedupe.run(BeamEngine(1), CHAIN, units, str(out), Silent())
+    done = dedupe.run(BeamEngine(1), CHAIN, units, str(out), Silent())
     assert (content(out), done.tallies, done.statistics) == straight
 
 
 def test_a_dry_run_of_a_chain_finds_the_same(units: list[ShardUnit], tmp_path: Path, straight: Any) -> None:
-    done = dedupe.run(Engine(1), CHAIN, units, str(tmp_path / "out"), Silent(), audit_only=True)
+    done = dedupe.run(BeamEngine(1), CHAIN, units, str(tmp_path / "out"), Silent(), audit_only=True)
     assert (done.tallies, done.statistics) == straight[1:]
     assert not (tmp_path / "out/documents").exists()
 
@@ -109,6 +109,6 @@ def test_numbers_of_a_chain_are_told_by_method(straight: Any) -> None:
 
 def test_the_method_that_is_left_does_not_know_the_others(units: list[ShardUnit], tmp_path: Path) -> None:
     """Units that keep pieces give the same documents as units that do not."""
-    dedupe.run(Engine(1), Dedupe(), units, str(tmp_path / "a"), Silent())
-    exact_spans.run_method(Engine(1), Dedupe(), units, str(tmp_path / "b"), Silent())
+    dedupe.run(BeamEngine(1), Dedupe(), units, str(tmp_path / "a"), Silent())
+    exact_spans.run_method(BeamEngine(1), Dedupe(), units, str(tmp_path / "b"), Silent())
     assert content(tmp_path / "a") == content(tmp_path / "b")

@@ -21,7 +21,7 @@ pytest.importorskip("tensorflow_datasets", reason="needs tensorflow-datasets (be
 
 from corpusforge import schemas
 from corpusforge.beam.dedupe import run
-from corpusforge.beam.engine import Engine
+from corpusforge.beam.engine import BeamEngine
 from corpusforge.progress import Silent
 from corpusforge.sections import Dedupe
 from corpusforge.units import ShardUnit
@@ -84,7 +84,7 @@ def ours(found: list[tuple[str, str]], folder: Path) -> dict[str, str]:
         path = folder / f"{number}.parquet"
         pq.write_table(pa.Table.from_pylist(rows, schema=schemas.DOCUMENTS), path)
         units.append(ShardUnit(number, str(path), len(rows), path.stat().st_size))
-    run(Engine(1), Dedupe(method=("lines",)), units, str(folder / "out"), Silent())
+    run(BeamEngine(1), Dedupe(method=("lines",)), units, str(folder / "out"), Silent())
     rows = [row for path in (folder / "out/documents").iterdir() for row in pq.read_table(path).to_pylist()]
     return {row["url"]: row["text"] for row in rows}
 

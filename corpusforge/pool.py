@@ -1,10 +1,9 @@
-"""Local parallelism: units handed out one by one to worker processes, largest first.
+"""Run work units on this machine: in this process, or in a pool of processes, the largest units first.
 
-Comes in: a `units.UnitWork`, units with their sizes. Goes out: their `UnitResult`s as they finish, and bytes done while
-they run. The processes come from a fork server: Beam has loaded grpc by then, whose threads a plain fork would copy in
-the middle of anything, and a sentinel that only it keeps clean tells a worker that its parent is gone. So a killed
-parent leaves no orphans, an interrupt ends the workers at once, and a killed worker is one clear error.
-This module does not import Beam: the workers load it, and Beam takes 0.7 s.
+Worker processes come from a fork server, because a plain fork would copy the threads of whatever library has started
+some (grpc, pyarrow) in the middle of anything. A sentinel, the clean end of which only the parent holds, tells a worker
+that its parent is gone. So a killed parent leaves no orphans, an interrupt ends the workers at once, and a killed
+worker is one clear error. Nothing here imports Beam: every worker loads this module, and Beam takes more than a second.
 """
 
 from __future__ import annotations
@@ -22,34 +21,86 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-from corpusforge import errors
+from corpusforge import errors, shards
 from corpusforge.units import UnitResult, UnitWork
 
 _POLL_SECONDS = 0.1
 _GRACE_SECONDS = 2.0
 
 
-class Meter:
-    """Counts the bytes one unit tells of, so that they add up to its size, no more and no less."""
+def run_units(
+    work: UnitWork,
+    units: Sequence[Any],
+    sizes: Sequence[int],
+    workers: int,
+    folder: str,
+    advance: Callable[[int], None],
+) -> list[UnitResult]:
+    """Run all units, with one worker in this process; returns their results in the order of the units.
 
-    def __init__(self, size: int, tell: Callable[[int], None]) -> None:
-        self._left, self._tell = size, tell
+    ``folder``: where the work writes; unfinished files that dead processes left there are removed before, and those of
+    this run after an error. ``advance`` gets the bytes done. Raises what a unit raised, or `errors.WorkerLost`.
+    """
+    shards.sweep(folder)
+    results: dict[int, UnitResult] = {}
+    try:
+        with signals_unwind():
+            if workers > 1:
+                results.update(run_pool(work, units, sizes, workers, advance))
+            else:
+                for index, (unit, size) in enumerate(zip(units, sizes, strict=True)):
+                    results[index] = run_unit(work, unit, size, advance)
+    except BaseException:
+        shards.sweep(folder)
+        raise
+    return [results[index] for index in range(len(units))]
+
+
+@contextlib.contextmanager
+def signals_unwind() -> Iterator[None]:
+    """Inside, SIGTERM unwinds as Ctrl-C does, so that workers are ended and unfinished files removed.
+
+    Both reach the caller as they are: the mark keeps Beam from turning them into a RuntimeError (`beam.sdk.as_itself`).
+    """
+
+    def leave(number: int, _: object) -> None:
+        leaving = KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
+        leaving._tagged_with_step = True  # type: ignore[union-attr]
+        raise leaving
+
+    usual: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    in_main = threading.current_thread() is threading.main_thread()
+    ours = [number for number, handler in usual.items() if in_main and signal.getsignal(number) is handler]
+    for number in ours:
+        signal.signal(number, leave)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, usual[number])
+
+
+class Meter:
+    """Counts the bytes that one unit reports, so that they add up to its size, no more and no less."""
+
+    def __init__(self, size: int, advance: Callable[[int], None]) -> None:
+        self._left, self._advance = size, advance
 
     def __call__(self, amount: int) -> None:
         """``amount`` more bytes of the unit are done."""
         amount = min(amount, self._left)
         if amount > 0:
             self._left -= amount
-            self._tell(amount)
+            self._advance(amount)
 
     def finish(self) -> None:
-        """The unit is over: what it has not told of was there already or not worth telling."""
+        """The unit is done: what it has not reported was there already, or not worth a report."""
         self(self._left)
 
 
-def run_unit(work: UnitWork, unit: Any, size: int, tell: Callable[[int], None]) -> UnitResult:
+def run_unit(work: UnitWork, unit: Any, size: int, advance: Callable[[int], None]) -> UnitResult:
     """Run one unit in this process."""
-    meter = Meter(size, tell)
+    meter = Meter(size, advance)
     result = work(unit, meter)
     meter.finish()
     return result
@@ -65,23 +116,23 @@ def largest_first(sizes: Sequence[int]) -> list[int]:
 
 
 def run_pool(
-    work: UnitWork, units: Sequence[Any], sizes: Sequence[int], workers: int, tell: Callable[[int], None]
+    work: UnitWork, units: Sequence[Any], sizes: Sequence[int], workers: int, advance: Callable[[int], None]
 ) -> Iterator[tuple[int, UnitResult]]:
     """Run all units in ``workers`` processes; yields (index, result) as they finish.
 
     Raises what a unit raised, or `errors.WorkerLost` where a worker process was killed.
     """
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["corpusforge.beam.pool", "pyarrow.parquet", type(work).__module__])
+    context.set_forkserver_preload(["corpusforge.pool", "pyarrow.parquet", type(work).__module__])
     done = context.Value("q", 0)
     executor = ProcessPoolExecutor(workers, context, _start_worker, (work, done))
-    told, finished = 0, False
+    reported, finished = 0, False
     try:
         for index, result in _results(executor, work, units, sizes, workers):
-            told = _tell_new(done, told, tell)
+            reported = _report(done, reported, advance)
             if result is not None:
                 yield index, result
-        _tell_new(done, told, tell)
+        _report(done, reported, advance)
         finished = True
     except BrokenProcessPool:
         raise errors.WorkerLost(
@@ -134,11 +185,11 @@ class _HiddenMain:
         self._main.update(self._kept)
 
 
-def _tell_new(done: Any, told: int, tell: Callable[[int], None]) -> int:
+def _report(done: Any, reported: int, advance: Callable[[int], None]) -> int:
     # Read without its lock: a worker killed while it held the lock must not stop the one who reports that.
     now = int(done.get_obj().value)
-    if now > told:
-        tell(now - told)
+    if now > reported:
+        advance(now - reported)
     return now
 
 
