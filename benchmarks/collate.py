@@ -12,6 +12,7 @@ shares are printed, of rows in random order too, and of packed rows.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import itertools
 import os
 import platform
@@ -63,7 +64,7 @@ def build(folder: Path, texts: list[str], length: int) -> None:
 
 
 def collators(folder: Path, batcher: Batcher, count: int) -> dict[str, tuple[int, Callable[[], Any]]]:
-    """The peer on the rows of the first batches of ours, handed over as lists; {} where it is not installed."""
+    """The peer on the rows of the first steps of ours, handed over as lists; {} where it is not installed."""
     try:
         import torch
         import transformers
@@ -72,7 +73,7 @@ def collators(folder: Path, batcher: Batcher, count: int) -> dict[str, tuple[int
     torch.set_num_threads(1)
     tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder / "vocab"))
     given, tokens = [], 0
-    for batch in itertools.islice(batcher.iterate(threads=0), count):
+    for batch in itertools.chain(*itertools.islice(batcher.iterate(threads=0), count)):
         flat = batch.input_ids.ravel().copy()
         flat[batch.masked] = batch.labels
         pairs = zip(batch.begins.tolist(), batch.lengths.tolist(), strict=True)
@@ -89,10 +90,10 @@ def collators(folder: Path, batcher: Batcher, count: int) -> dict[str, tuple[int
 
 
 def ours(batcher: Batcher, count: int, *, dense: bool) -> tuple[int, Callable[[], Any]]:
-    """Tokens of the first ``count`` batches, and what makes them."""
+    """Tokens of the first ``count`` steps, and what makes them."""
 
     def run() -> Iterator[Batch]:
-        for batch in itertools.islice(batcher.iterate(threads=0), count):
+        for batch in itertools.chain(*itertools.islice(batcher.iterate(threads=0), count)):
             if dense:
                 batch.is_real(), batch.dense_labels()
             yield batch
@@ -103,14 +104,13 @@ def ours(batcher: Batcher, count: int, *, dense: bool) -> tuple[int, Callable[[]
 def padding(folder: str, batcher: Batcher) -> str:
     """What is padding in our batches, in those of a shuffled order, and in packed rows."""
     settings, lengths = batcher.settings, batcher.corpus.lengths
-    rows = settings.tokens // settings.row_length
+    rows = settings.micro_batch_tokens // settings.length
     shuffled = np.random.default_rng(0).permutation(lengths)[: len(lengths) // rows * rows].reshape(-1, rows)
     random = 1 - shuffled.sum() / (settings.widths(shuffled.max(1)).sum() * rows) if len(shuffled) else 0.0
-    packed = Batcher(folder, BatchSettings(settings.tokens, packing=True)).extent()
-    row = Batcher(folder, BatchSettings(settings.tokens, packing=True, row_length=settings.row_length)).extent()
+    row = Batcher(folder, dataclasses.replace(settings, packing=True, row_length=settings.length)).epoch_size()
     return (
-        f"padding: {batcher.extent().padding:.2%} in bins, {random:.2%} in random order; packed "
-        f"{packed.padding:.2%} in rows of {settings.tokens:,}, {row.padding:.2%} in rows of {settings.row_length}"
+        f"padding: {batcher.epoch_size().padding:.2%} by length within a step, {random:.2%} in random order; packed "
+        f"none, {row.padding:.2%} in rows of {settings.length}"
     )
 
 
@@ -119,7 +119,8 @@ def main() -> None:
     parser.add_argument("texts", nargs="+")
     parser.add_argument("--megabytes", type=int, default=20)
     parser.add_argument("--length", type=int, default=128)
-    parser.add_argument("--tokens", type=int, default=16_384)
+    parser.add_argument("--tokens", type=int, default=16_384, help="of a micro-batch")
+    parser.add_argument("--step-tokens", type=int, default=131_072)
     parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args()
     versions = ", ".join(f"{p} {metadata.version(p)}" for p in ("numpy", "pyarrow", "transformers", "torch") if _has(p))
@@ -127,18 +128,18 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         build(folder, list(read_texts(given.texts, given.megabytes * 10**6)), given.length)
-        settings = BatchSettings(given.tokens)
-        batcher, packed = Batcher(name, settings), Batcher(name, BatchSettings(given.tokens, packing=True))
-        extent = batcher.extent()
-        print(f"{extent.instances:,} instances, {extent.tokens:,} tokens, batches of {given.tokens:,} tokens")
+        settings = BatchSettings(given.step_tokens, given.tokens)
+        batcher, packed = Batcher(name, settings), Batcher(name, dataclasses.replace(settings, packing=True))
+        epoch = batcher.epoch_size()
+        print(f"{epoch.instances:,} instances, {epoch.tokens:,} tokens, steps of {given.step_tokens:,} tokens")
         print(padding(name, batcher))
-        runs = {"as the collator": ours(batcher, extent.batches, dense=True)}
-        runs["compact"] = ours(batcher, extent.batches, dense=False)
-        runs["packed, compact"] = ours(packed, packed.extent().batches, dense=False)
+        runs = {"as the collator": ours(batcher, epoch.steps, dense=True)}
+        runs["compact"] = ours(batcher, epoch.steps, dense=False)
+        runs["packed, compact"] = ours(packed, epoch.steps, dense=False)
         for unit in UNITS[1:]:
             other = Batcher(name, settings, masking=MaskSettings(unit=unit))
-            runs[f"{unit}, compact"] = ours(other, extent.batches, dense=False)
-        runs |= collators(folder, batcher, max(1, extent.batches // 10))
+            runs[f"{unit}, compact"] = ours(other, epoch.steps, dense=False)
+        runs |= collators(folder, batcher, max(1, epoch.steps // 10))
         report(runs, given.rounds)
 
 

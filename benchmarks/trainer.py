@@ -106,22 +106,24 @@ def their_loss(model: Any, batch: Any, dtype: Any) -> Any:
 
 def their_batches(job: Any, step: int, *, by_length: bool) -> list[Any]:
     """The instances of a step in padded micro-batches: in their own order, equally many in each, or by length."""
-    from corpusforge.loader.layout import cut_micro_batches, lay_out, padded_length
-    from corpusforge.loader.rows import read_step
+    from corpusforge.loader.batcher import make_batches
+    from corpusforge.loader.packing import BatchSettings, Group, padded_length
     from corpusforge.trainer.batches import to_tensors
 
-    stream = job.streams[job.course.part_of(step)]
-    rows = read_step(job.corpus, stream, step, job.masker)
-    budget = job.settings.micro_batch_tokens
+    settings = BatchSettings(micro_batch_tokens=job.settings.micro_batch_tokens)
     if by_length:
-        groups = cut_micro_batches(rows.lengths, budget)
+        laid = job.steps.batched(settings).step(step)
     else:
-        count = -(-len(rows.lengths) * padded_length(int(rows.lengths.max())) // budget)
-        groups = np.array_split(np.arange(len(rows.lengths)), count)
-    made = []
-    for chosen in groups:
-        laid = lay_out(rows.pick(chosen), None, padded_length(int(rows.lengths[chosen].max())), job.specials.pad)
-        made.append(to_tensors(laid, segments=job.shape.segments > 1, pairs=job.shape.pairs))
+        stream = job.streams[job.course.part_of(step)]
+        reads = stream.step(step)
+        chosen = np.concatenate([some for _, some in reads])
+        epochs = np.concatenate([np.full(len(some), epoch) for epoch, some in reads])
+        lengths = stream.chunks.lengths[chosen]
+        count = -(-len(chosen) * padded_length(int(lengths.max())) // settings.micro_batch_tokens)
+        split = np.array_split(np.arange(len(chosen)), count)
+        groups = [Group(rows, None, padded_length(int(lengths[rows].max()))) for rows in split]
+        laid = make_batches(job.corpus, stream.chunks, chosen, epochs, groups, job.masker, job.specials.pad)
+    made = [to_tensors(batch, segments=job.shape.segments > 1, pairs=job.shape.pairs) for batch in laid]
     return [batch.pinned() for batch in made] if job.device.type == "cuda" else made
 
 
@@ -165,7 +167,7 @@ def measure(side: str, folder: str, arguments: dict[str, Any], send: Any) -> Non
 
 def train(side: str, job: Any, steps: int, warmup: int) -> tuple[int, int, float, float]:
     """Tokens without and with padding, seconds, and seconds without data, of the steps behind the warm-up."""
-    from corpusforge.loader.feed import Feed
+    from corpusforge.loader.batcher import Feed
     from corpusforge.trainer.compiled import compiled
     from corpusforge.trainer.optimizers import make_optimizer
     from corpusforge.trainer.step import gradients, update

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from corpusforge.arrays import I32, I64, offsets_of, ranges
-from corpusforge.loader.layout import padded_length
+from corpusforge.loader.packing import padded_length
 from corpusforge.trainer.model import Architecture
 
 

@@ -1,11 +1,12 @@
-"""Instances on disk to batches in memory: NumPy in, NumPy out, no framework.
+"""Instances on disk to batches in memory: NumPy arrays, no framework; the trainer's own batches.
 
 `Batcher` is the way in; see docs/instances.md, "Loading".
 """
 
 from corpusforge.loader.batcher import Batcher
-from corpusforge.loader.epochs import BatchSettings, Extent
+from corpusforge.loader.folder import EpochSize, epoch_size
 from corpusforge.loader.layout import Batch
-from corpusforge.loader.outlook import outlook
+from corpusforge.loader.order import Part, Ramp
+from corpusforge.loader.packing import BatchSettings
 
-__all__ = ["Batch", "BatchSettings", "Batcher", "Extent", "outlook"]
+__all__ = ["Batch", "BatchSettings", "Batcher", "EpochSize", "Part", "Ramp", "epoch_size"]

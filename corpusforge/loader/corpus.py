@@ -1,16 +1,19 @@
-"""Instance shards, memory-mapped: small columns as arrays, token ids left in the files until a batch wants them.
+"""Instances on disk as arrays: shards memory-mapped, rows cut to a length, gathered and masked.
 
-Comes in: paths of INSTANCES shards (Arrow stream files, uncompressed). Goes out: `Corpus`, where a row's ids are a
-slice of its file seen as one array of integers; gathering a batch touches the pages it needs and nothing else.
+Small columns are held in memory; token ids stay in the files, each seen as one array of integers (INSTANCES are Arrow
+streams, uncompressed), so gathering a batch touches the pages it needs and nothing else. Masks are drawn for all rows
+that are gathered together, because a mask depends on (seed, epoch, instance) and on nothing that lies beside it.
 
-Held in memory: `BYTES_AN_INSTANCE` here, `BYTES_OF_MASKS` more where masks are stored, and for each part of training
-`order.BYTES_A_PIECE`. A billion instances in two parts, none of them cut, so need some 100 GB: 35 + 2 x 32.
+Held in memory: `BYTES_AN_INSTANCE`, `BYTES_OF_MASKS` more where masks are stored, and for each part of training
+`order.BYTES_A_CHUNK`. A billion instances in two parts, none of them cut, need some 100 GB: 35 + 2 x 32.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +21,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from corpusforge import arrays, errors, seeds, shards
-from corpusforge.arrays import I32, I64, Bools, offsets_of, ranges
+from corpusforge import errors, seeds, shards
+from corpusforge.arrays import I32, I64, U64, Bools, offsets_of, ranges
+from corpusforge.instances.masking import Masked, Masker
 from corpusforge.shards import Manifest
-
-"""Numbers that are held for every instance: signed, so that differences of them need no thought."""
 
 BYTES_AN_INSTANCE = 35
 """Of a `Corpus`: key 8, first token 8, file 4, tokens twice 8, of segment A 4, copy 2, pair label 1."""
@@ -93,7 +95,7 @@ class Corpus:
     ids: Ragged
     masked_positions: Ragged | None  # None: masks are drawn by the loader
     masked_labels: Ragged | None
-    keys: arrays.U64  # seeds.instance_keys
+    keys: U64  # seeds.instance_keys
     lengths: I32
     first_lengths: I32  # tokens of segment A with [CLS] and [SEP]
     pair_labels: npt.NDArray[np.int8] | None  # None: not a pair format
@@ -156,7 +158,7 @@ def open_corpus(paths: Sequence[str]) -> Corpus:
             lists.setdefault(name, []).append(np.frombuffer(whole, kind, whole.size // np.dtype(kind).itemsize))
     if not sum(map(len, parts.get("length", []))):
         raise errors.TrainingStopped(", ".join(paths[:1]) or "instances", "no instances", "build instances first")
-    columns = {name: np.concatenate(arrays) for name, arrays in parts.items()}
+    columns = {name: np.concatenate(some) for name, some in parts.items()}
     masked = "masked_positions" in lists
     return Corpus(
         ids=_ragged(columns, lists, "input_ids"),
@@ -229,3 +231,133 @@ def _locate(column: pa.Array, whole: pa.Buffer, path: str) -> tuple[I64, I32]:
 
 def _ragged(columns: dict[str, npt.NDArray[Any]], lists: dict[str, list[npt.NDArray[Any]]], name: str) -> Ragged:
     return Ragged(lists[name], columns["file"], columns[f"{name}.start"], columns[f"{name}.count"])
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """What a part of training can read: instances, those that are too long for it cut. One entry a chunk.
+
+    Token t of a chunk is token 0 of its instance for t = 0, the instance's last for the chunk's last, and token
+    ``t + shift`` between.
+    """
+
+    rows: I32  # of the Corpus
+    lengths: I32
+    shifts: I32
+    first_lengths: I32  # of segment A, as in Corpus
+    keys: U64
+    are_whole: bool = False  # every instance is one chunk
+
+
+def cut_to_length(corpus: Corpus, length: int) -> Chunks:
+    """All instances, with those of more than ``length`` tokens cut.
+
+    A single segment is cut into equal chunks, each with the [CLS] and [SEP] of the whole, so nothing goes unread. Of a
+    pair, A loses its beginning and B its end, the longer first, so that what is left of B still follows A.
+    """
+    rows = np.arange(len(corpus), dtype=np.int32)
+    if corpus.longest <= length:
+        none = np.zeros_like(rows)
+        return Chunks(rows, corpus.lengths, none, corpus.first_lengths, corpus.keys, are_whole=True)
+    if corpus.pair_labels is not None:
+        a, b = corpus.first_lengths - 2, corpus.lengths - corpus.first_lengths - 1
+        room = length - 3
+        kept_b = np.minimum(b, np.maximum(room - a, room // 2))
+        kept_a = np.minimum(a, room - kept_b)
+        return Chunks(rows, kept_a + kept_b + 3, a - kept_a, kept_a + 2, corpus.keys)
+    content, room = corpus.lengths - 2, length - 2
+    counts = np.maximum(1, -(-content // room))
+    rows = np.repeat(rows, counts)
+    number = np.arange(len(rows), dtype=np.int64) - np.repeat(np.cumsum(counts) - counts, counts)
+    begin = number * content[rows] // counts[rows]
+    end = (number + 1) * content[rows] // counts[rows]
+    keys = corpus.keys[rows]
+    is_cut = counts[rows] > 1
+    keys[is_cut] = seeds.instance_keys(keys[is_cut], (number[is_cut] + 1).astype(np.uint64))
+    lengths = (end - begin + 2).astype(np.int32)
+    return Chunks(rows, lengths, begin.astype(np.int32), lengths, keys)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Instances or chunks of them, end to end. Arrays of one entry a row, a token, or a masked position."""
+
+    ids: npt.NDArray[Any]  # a token
+    lengths: I64  # a row
+    first_lengths: I64  # a row
+    keys: U64  # a row
+    pair_labels: npt.NDArray[np.int8] | None  # a row
+    masked: I64  # a masked position: its token in ``ids``, ascending
+    labels: npt.NDArray[Any]  # a masked position
+    word_starts: Bools | None = None  # a token; for masks that are not drawn yet
+    span_sides: I64 | None = None  # a masked position: the tokens before its span and after it, [M, 2]
+
+    @property
+    def offsets(self) -> I64:
+        """Where each row begins in ``ids``, and the end of the last."""
+        return offsets_of(self.lengths)
+
+    def parts(self, bounds: I64) -> list[Rows]:
+        """Runs of masked rows: part k is the rows ``[bounds[k], bounds[k + 1])``. Views, no copies."""
+        tokens = self.offsets[bounds]
+        masks = np.searchsorted(self.masked, tokens)
+        made = []
+        for (a, b), (t, u), (m, n) in zip(pairwise(bounds), pairwise(tokens), pairwise(masks), strict=True):
+            pairs = None if self.pair_labels is None else self.pair_labels[a:b]
+            firsts, keys, masked = self.first_lengths[a:b], self.keys[a:b], self.masked[m:n] - t
+            sides = None if self.span_sides is None else self.span_sides[m:n] - t
+            ids, lengths, labels = self.ids[t:u], self.lengths[a:b], self.labels[m:n]
+            made.append(Rows(ids, lengths, firsts, keys, pairs, masked, labels, span_sides=sides))
+        return made
+
+
+def gather(corpus: Corpus, chunks: Chunks, chosen: I64 | I32) -> Rows:
+    """Read the chunks numbered ``chosen``: with the masks stored in the shards, or else with their word starts."""
+    rows, lengths = chunks.rows[chosen], chunks.lengths[chosen].astype(np.int64)
+    starts, masked, labels = None, np.zeros(0, np.int64), np.zeros(0, np.int64)
+    is_masked = corpus.masked_positions is not None
+    if chunks.are_whole:
+        ids = corpus.ids.whole(rows)
+        if corpus.word_starts is not None and not is_masked:
+            starts = corpus.word_starts.whole(rows)
+    else:
+        within, owner = flat_positions(lengths)
+        is_last = within == lengths[owner] - 1
+        inside = np.where(within > 0, within + chunks.shifts[chosen][owner], 0)
+        source = np.where(is_last, corpus.lengths[rows][owner] - 1, inside)
+        ids = corpus.ids.take(rows, source, owner)
+        if corpus.word_starts is not None and not is_masked:
+            starts = corpus.word_starts.take(rows, source, owner)
+    if is_masked:
+        masked, labels = _stored_masks(corpus, rows, lengths, chunks.shifts[chosen])
+    pair_labels = None if corpus.pair_labels is None else corpus.pair_labels[rows]
+    first_lengths = chunks.first_lengths[chosen].astype(np.int64)
+    return Rows(ids, lengths, first_lengths, chunks.keys[chosen], pair_labels, masked, labels, starts)
+
+
+def _stored_masks(corpus: Corpus, rows: I32, lengths: I64, shifts: I32) -> tuple[I64, I64]:
+    assert corpus.masked_positions is not None
+    assert corpus.masked_labels is not None
+    owner = np.repeat(np.arange(len(rows)), corpus.masked_positions.count[rows])
+    positions = corpus.masked_positions.whole(rows).astype(np.int64) - shifts[owner]
+    labels = corpus.masked_labels.whole(rows).astype(np.int64)
+    stays = (positions >= 1) & (positions < lengths[owner] - 1)  # the rest lies in other chunks
+    return (offsets_of(lengths)[owner] + positions)[stays], labels[stays]
+
+
+def draw_masks(rows: Rows, masker: Masker, epoch: int | I64 | U64) -> Rows:
+    """The same rows with the masks of an epoch (one, or one a row): at epoch 0 those that static masking stores."""
+    offsets = rows.offsets
+    drawn = masker(rows.ids, offsets, rows.keys, np.asarray(epoch).astype(np.uint64), rows.word_starts)
+    masked = drawn.positions + np.repeat(offsets[:-1], np.diff(drawn.position_offsets))
+    sides = _sides(drawn, offsets) if masker.settings.unit == "span" else None
+    changed: dict[str, Any] = {"ids": drawn.input_ids, "masked": masked, "labels": drawn.labels, "span_sides": sides}
+    return dataclasses.replace(rows, **changed, word_starts=None)
+
+
+def _sides(drawn: Masked, offsets: I64) -> I64 | None:
+    """The tokens on both sides of the span that each masked position is in; spans are in the order of positions."""
+    if drawn.spans is None or drawn.span_offsets is None:
+        return None
+    spans = drawn.spans + np.repeat(offsets[:-1], np.diff(drawn.span_offsets))[:, None]
+    return np.repeat(spans - np.array([1, 0]), spans[:, 1] - spans[:, 0], axis=0)

@@ -1,8 +1,8 @@
-"""Layout: rows of instances as the rectangles a model reads.
+"""The layout of a batch: rows of instances as the rectangles a model reads.
 
-Comes in: `Rows`, flat, masked. Goes out: `Batch`, arrays ``[B, T]`` with padding behind each row. A row holds one
-instance, or several one behind the other (packed). Decision: a batch keeps where its instances begin and how long they
-are; segment ids, positions that restart, boundaries and dense labels follow from that when they are asked for.
+Arrays are ``[B, T]`` with padding at the end of each row. A row holds one instance, or several one after another
+(packed). A batch keeps where its instances begin and how long they are; segment ids, positions that restart, boundaries
+and dense labels are computed from that on request.
 """
 
 from __future__ import annotations
@@ -14,19 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from corpusforge.arrays import I32, I64, U64, Bools, offsets_of
-from corpusforge.loader.rows import Rows
-
-ROUND_TO = 8
-"""Rows are padded to a multiple of this, which tensor cores want (NVIDIA, mixed precision training guide)."""
-
-
-def padded_length(longest: int, multiple: int = ROUND_TO) -> int:
-    """Positions of a batch whose longest row has ``longest`` tokens.
-
-    >>> padded_length(1021)
-    1024
-    """
-    return -(-longest // multiple) * multiple
+from corpusforge.loader.corpus import Rows
 
 
 @dataclass(frozen=True)
@@ -44,9 +32,11 @@ class Batch:
     labels: npt.NDArray[Any]  # [M] the tokens that stood there
     pair_labels: npt.NDArray[np.int8] | None  # [N]; None: not a pair format
     keys: U64  # [N] which instance each is: `seeds.instance_keys` of its document and index
-    position: int = 0  # of the batch in the endless sequence of a `Batcher`
-    epoch: int = 0
-    span_sides: I64 | None = None  # [M, 2] places in front of a position's span and behind it; None: no spans
+    epochs: I64  # [N] the epoch each is read in
+    step: int = 0  # that the batch is of, from 0
+    number: int = 0  # among the micro-batches of its step
+    is_packed: bool = False  # a row may hold several instances
+    span_sides: I64 | None = None  # [M, 2] places before a position's span and after it; None: no spans
 
     @property
     def tokens(self) -> int:
@@ -111,13 +101,25 @@ class Batch:
         return np.repeat(table.ravel(), runs.ravel()).reshape(self.input_ids.shape)
 
 
-def lay_out(rows: Rows, members: I64 | None, width: int, padding_id: int, kind: type[Any] = np.int64) -> Batch:
-    """Rows as a batch of ``width`` positions. ``members``: how many of them each row of it holds; None: one."""
-    if members is None:
-        members = np.ones(len(rows.lengths), np.int64)
+def lay_out(
+    rows: Rows,
+    members: I64 | None,
+    width: int,
+    padding_id: int,
+    kind: type[Any] = np.int64,
+    *,
+    epochs: I64 | None = None,
+    step: int = 0,
+    number: int = 0,
+) -> Batch:
+    """Rows as a batch of ``width`` positions. ``members``: how many of them each row of it holds; None: one.
+
+    ``kind``: of the integers; ``epochs`` (None: 0), ``step``, ``number``: as in `Batch`.
+    """
     offsets = rows.offsets
-    ends = offsets[offsets_of(members)]
-    used, count = np.diff(ends), len(members)
+    each = np.ones(len(rows.lengths), np.int64) if members is None else members
+    ends = offsets[offsets_of(each)]
+    used, count = np.diff(ends), len(each)
     if int(used.min()) == width:
         input_ids = rows.ids.reshape(count, width).astype(kind)
     else:
@@ -127,37 +129,16 @@ def lay_out(rows: Rows, members: I64 | None, width: int, padding_id: int, kind: 
     mask_shifts = np.repeat(shifts, np.diff(np.searchsorted(rows.masked, ends)))
     return Batch(
         input_ids=input_ids,
-        begins=offsets[:-1] + np.repeat(shifts, members),
+        begins=offsets[:-1] + np.repeat(shifts, each),
         lengths=rows.lengths,
         first_lengths=rows.first_lengths,
         masked=rows.masked + mask_shifts,
         labels=rows.labels.astype(kind),
         pair_labels=rows.pair_labels,
         keys=rows.keys,
+        epochs=np.zeros(len(rows.lengths), np.int64) if epochs is None else epochs,
+        step=step,
+        number=number,
+        is_packed=members is not None,
         span_sides=None if rows.span_sides is None else rows.span_sides + mask_shifts[:, None],
     )
-
-
-def cut_micro_batches(lengths: I64, budget: int) -> list[I64]:
-    """Row numbers of each micro-batch: longest rows first, at most ``budget`` tokens with padding.
-
-    A micro-batch also ends where that saves padding worth an eighth of the budget; more, smaller ones cost a GPU more
-    than the padding does.
-
-    >>> [rows.tolist() for rows in cut_micro_batches(np.array([8, 16, 8, 16]), 32)]
-    [[1, 3], [0, 2]]
-    """
-    order = np.argsort(-lengths, kind="stable")
-    sizes = -(-lengths[order] // ROUND_TO) * ROUND_TO
-    groups, at = [], 0
-    while at < len(order):  # a handful of micro-batches a step
-        end = min(len(order), at + max(1, budget // int(sizes[at])))
-        while True:  # what is left after a cut may be worth another
-            saved = (sizes[at] - sizes[at:end]) * (end - np.arange(at, end))
-            best = int(saved.argmax())
-            if saved[best] * 8 < budget:
-                break
-            end = at + best
-        groups.append(order[at:end])
-        at = end
-    return groups

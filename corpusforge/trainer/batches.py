@@ -1,9 +1,4 @@
-"""Batches: named tensors of a step, cut into micro-batches by tokens, one instance a row (`packed`: many).
-
-Comes in: the rows of a step as NumPy arrays (`loader.rows.read_step`). Goes out: a list of `Batch`, whose rows together
-are those of the step, each once. Rows are sorted by length inside the step and never across steps, so a step stays a
-uniform sample of the epoch whatever the micro-batches are. This is the door: NumPy before it, tensors behind it.
-"""
+"""Micro-batches as tensors: what the loader makes, for the model. NumPy before this module, tensors after it."""
 
 from __future__ import annotations
 
@@ -16,10 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from corpusforge.arrays import I32
 from corpusforge.loader import layout
-from corpusforge.loader.layout import cut_micro_batches, lay_out, padded_length
-from corpusforge.loader.rows import Rows
+from corpusforge.loader.packing import padded_length
 from corpusforge.trainer.attention import Packed, has_flash
+
+MASKED_STEPS = 64
+"""Fixed shapes: masked positions are a multiple of a 64th of all positions, about a tenth of their number."""
 
 NOTHING = -100
 """A label that fills up a shape and counts nowhere (`ignore_index` of torch's cross entropy)."""
@@ -27,8 +25,8 @@ NOTHING = -100
 
 @dataclass(frozen=True)
 class Batch:
-    """A micro-batch. Axes: B rows, T positions, M masked positions, S of them that the bounds of their spans tell, P
-    pairs (B, unless instances are packed).
+    """A micro-batch. Axes: B rows, T positions, M masked positions, S of them that span boundaries predict, P pairs
+    (B, unless instances are packed).
 
     ``masked``: positions whose token is to be predicted, counted through the flattened batch (b * T + t), ascending.
     Where shapes are filled up, labels end in `NOTHING`, and ``masked`` and ``spans`` in zeros.
@@ -97,43 +95,84 @@ class Batch:
         return dataclasses.replace(self, **changed)
 
 
-def make_batches(
-    rows: Rows, budget: int, padding_id: int, *, segments: bool, pairs: bool, spans: int = 0
-) -> list[Batch]:
-    """Pad the rows of a step into micro-batches.
+def to_tensors(batch: layout.Batch, *, segments: bool, pairs: bool, spans: int = 0, fixed: bool = False) -> Batch:
+    """A batch of the loader as tensors.
 
     ``segments``: number segment B with 1 (else all 0); ``pairs``: hand out pair labels; ``spans``: and so many tokens
-    of each masked span, from its first, to be told by the tokens on both sides of it.
+    of each masked span, from its first, to be predicted from the tokens on both sides of it; ``fixed``: fill up
+    the shapes of a packed batch, so that they hardly change.
     """
-    made = []
-    for chosen in cut_micro_batches(rows.lengths, budget):
-        width = padded_length(int(rows.lengths[chosen].max()))
-        laid = lay_out(rows.pick(chosen), None, width, padding_id)
-        made.append(to_tensors(laid, segments=segments, pairs=pairs, spans=spans))
-    return made
-
-
-def to_tensors(batch: layout.Batch, *, segments: bool, pairs: bool, spans: int = 0) -> Batch:
-    """A batch of the loader as tensors, one instance a row; for packed ones see `packed.to_packed_tensors`."""
     segment_ids = batch.segment_ids() if segments else np.zeros(batch.input_ids.shape, np.int64)
     pair_labels = batch.pair_labels if pairs else None
-    return Batch(
+    is_real = packed = None
+    if batch.is_packed:
+        bounds = batch.cu_seqlens()
+        packed = Packed(
+            positions=torch.from_numpy(batch.positions()),
+            begins=torch.from_numpy(batch.begins),
+            bounds=torch.from_numpy(bounds),
+            longest=int(np.diff(bounds).max()),
+            runs=_runs(np.diff(bounds)),
+        )
+    elif batch.tokens < batch.size:
+        is_real = torch.from_numpy(batch.is_real())
+    made = Batch(
         input_ids=torch.from_numpy(batch.input_ids),
         segment_ids=torch.from_numpy(segment_ids),
-        is_real=None if batch.tokens == batch.size else torch.from_numpy(batch.is_real()),
+        is_real=is_real,
         masked=torch.from_numpy(batch.masked),
         labels=torch.from_numpy(batch.labels),
         pair_labels=None if pair_labels is None else torch.from_numpy(pair_labels.astype(np.int64)),
         tokens=batch.tokens,
-        **told_by_bounds(batch, spans),
+        packed=packed,
+        predicted=len(batch.labels),
+        instances=len(batch.lengths),
+        **_span_boundaries(batch, spans),
     )
+    return filled_up(made) if fixed and packed is not None else made
 
 
-def told_by_bounds(batch: layout.Batch, most: int) -> dict[str, Any]:
+def _span_boundaries(batch: layout.Batch, most: int) -> dict[str, Any]:
     """What the span boundary head reads and predicts: at most ``most`` tokens of each span."""
     if not most or batch.span_sides is None:
         return {}
     nth = batch.masked - batch.span_sides[:, 0] - 1
-    told = np.flatnonzero(nth < most)
-    spans = np.column_stack([batch.span_sides, nth])[told]
-    return {"spans": torch.from_numpy(spans), "span_labels": torch.from_numpy(batch.labels[told])}
+    near = np.flatnonzero(nth < most)
+    spans = np.column_stack([batch.span_sides, nth])[near]
+    return {"spans": torch.from_numpy(spans), "span_labels": torch.from_numpy(batch.labels[near])}
+
+
+def _runs(sizes: I32) -> tuple[tuple[int, int], ...]:
+    """Equal sizes side by side, as (how many, size)."""
+    first = np.flatnonzero(np.diff(sizes, prepend=-1))
+    counts = np.diff(first, append=len(sizes))
+    return tuple(zip(counts.tolist(), sizes[first].tolist(), strict=True))
+
+
+def filled_up(batch: Batch) -> Batch:
+    """The same batch with shapes that other batches of its size have too. Losses are the same, to the bit."""
+    packed = batch.packed
+    assert packed is not None
+    masked = padded_length(max(len(batch.masked), 1), max(1, batch.size // MASKED_STEPS))
+    instances = _power_of_two(len(packed.bounds))
+    bounds = _to_size(packed.bounds, instances, batch.size)
+    longest = _power_of_two(packed.longest)  # kernels read it as a bound; equal for all batches of a length
+    begins = _to_size(packed.begins, instances, 0)
+    changed: dict[str, Tensor | Packed | None] = {
+        "masked": _to_size(batch.masked, masked, 0),
+        "labels": _to_size(batch.labels, masked, NOTHING),
+        "pair_labels": None if batch.pair_labels is None else _to_size(batch.pair_labels, instances, NOTHING),
+        "packed": packed._replace(bounds=bounds, begins=begins, longest=longest),
+    }
+    if batch.spans is not None and batch.span_labels is not None:
+        changed["spans"] = torch.cat([batch.spans, batch.spans.new_zeros(masked - len(batch.spans), 3)])
+        changed["span_labels"] = _to_size(batch.span_labels, masked, NOTHING)
+    return dataclasses.replace(batch, **changed)  # type: ignore[arg-type]
+
+
+def _power_of_two(least: int) -> int:
+    return 1 << (least - 1).bit_length()
+
+
+def _to_size(values: Tensor, size: int, filling: int) -> Tensor:
+    return torch.cat([values, values.new_full((size - len(values),), filling)])

@@ -17,11 +17,10 @@ import torch
 
 from corpusforge.arrays import I64
 from corpusforge.instances.masking import Masker
+from corpusforge.loader import batcher as loader
 from corpusforge.loader.corpus import Corpus
-from corpusforge.loader.order import cut_pieces
-from corpusforge.loader.rows import draw_masks, gather
 from corpusforge.loader.unigram import unigram_loss
-from corpusforge.trainer.batches import Batch, make_batches
+from corpusforge.trainer.batches import Batch, to_tensors
 from corpusforge.trainer.losses import SUMS, batch_losses
 from corpusforge.trainer.model import Encoder
 from corpusforge.trainer.prepare import Job
@@ -48,20 +47,8 @@ def frozen_batches(
 ) -> Iterator[Batch]:
     """Micro-batches of ``budget`` tokens over the instances, at most ``length`` long each; ``tokens``: stop behind
     about so many (0: read all)."""
-    pieces = cut_pieces(corpus, length)
-    chosen = np.argsort(pieces.keys, kind="stable")
-    chosen = chosen[corpus.copies[pieces.rows[chosen]] == 0]
-    ends = np.cumsum(pieces.lengths[chosen])
-    if tokens:
-        chosen = chosen[: int(np.searchsorted(ends, tokens)) + 1]
-    window = 8 * budget  # rows are sorted by length within so many tokens
-    windows = ends[: len(chosen)] // window
-    for some in np.split(chosen, np.flatnonzero(np.diff(windows)) + 1):
-        if len(some):
-            rows = gather(corpus, pieces, some)
-            if corpus.masked_positions is None:
-                rows = draw_masks(rows, masker, 0)
-            yield from make_batches(rows, budget, padding_id, segments=segments, pairs=True)
+    for batch in loader.frozen_batches(corpus, masker, length, budget, padding_id, tokens=tokens):
+        yield to_tensors(batch, segments=segments, pairs=True)
 
 
 @torch.no_grad()

@@ -7,27 +7,27 @@ device. Nothing is written here, so ``--dry-run`` stops behind it.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from corpusforge import errors
-from corpusforge.instances.masking import Masker, Specials
+from corpusforge.instances.masking import Masker, MaskSettings, Specials
+from corpusforge.loader.batcher import Steps
 from corpusforge.loader.corpus import Corpus, open_table
 from corpusforge.loader.folder import check_vocabulary, load_specials
-from corpusforge.loader.layout import padded_length
-from corpusforge.loader.order import Stream, moved, streams
-from corpusforge.loader.rows import read_step
+from corpusforge.loader.order import Stream
+from corpusforge.loader.packing import BatchSettings, padded_length
 from corpusforge.shards import Manifest
 from corpusforge.trainer.attention import has_flash, kernel_of
-from corpusforge.trainer.batches import Batch, make_batches
+from corpusforge.trainer.batches import Batch, to_tensors
 from corpusforge.trainer.course import Course, Mark, chart
 from corpusforge.trainer.initial import Initial, find_initial
 from corpusforge.trainer.model import SPAN_POSITIONS, Architecture
-from corpusforge.trainer.packed import packed_batches
 from corpusforge.trainer.presets import Preset, find_preset
 from corpusforge.trainer.ranks import Ranks, local_device
 from corpusforge.trainer.settings import Settings
@@ -46,7 +46,7 @@ class Job:
     heldout: Corpus | None
     specials: Specials
     masker: Masker
-    streams: list[Stream]
+    steps: Steps
     shape: Architecture
     device: torch.device
     dtype: torch.dtype | None
@@ -55,14 +55,16 @@ class Job:
 
     def batches(self, step: int) -> list[Batch]:
         """This rank's micro-batches of step ``step``, counted from 0: a function of that number."""
-        stream = self.streams[self.course.part_of(step)]
-        rows = read_step(self.corpus, stream, step, self._masker_of(step))
-        shape, budget = self.shape, self.settings.micro_batch_tokens
-        has_segments, spans = shape.segments > 1, shape.span_positions
-        make = make_batches
-        if self.settings.packing:
-            make = functools.partial(packed_batches, fixed=self.settings.compile, ranks=self.ranks.count)
-        made = make(rows, budget, self.specials.pad, segments=has_segments, pairs=shape.pairs, spans=spans)
+        settings, shape = self.settings, self.shape
+        batch_settings = BatchSettings(
+            micro_batch_tokens=settings.micro_batch_tokens,
+            packing=settings.packing,
+            fixed=settings.compile,
+            ranks=self.ranks.count,
+        )
+        how: dict[str, Any] = {"segments": shape.segments > 1, "pairs": shape.pairs, "spans": shape.span_positions}
+        how["fixed"] = settings.compile and settings.packing
+        made = [to_tensors(batch, **how) for batch in self.steps.batched(batch_settings).step(step)]
         mine = self.ranks.share(made)
         return [batch.pinned() for batch in mine] if self.device.type == "cuda" else mine
 
@@ -73,19 +75,30 @@ class Job:
             return "padded rows"
         return f"packed, {kernel_of(self.device, self.dtype, self.shape.dropout, flash=has_flash(self.device))} kernel"
 
-    def _masker_of(self, step: int) -> Masker:
-        """What draws the masks of a step: another one each step where the rate changes."""
-        rate, own = self.course.mask_rate(step), self.masker.settings
-        if rate == own.rate:
-            return self.masker
-        cap = math.ceil(own.max_predictions * rate / own.rate)  # the same share of positions under another rate
-        settings = dataclasses.replace(own, rate=rate, max_predictions=cap)
-        return Masker(self.specials, settings, self.settings.seed)
+    @property
+    def streams(self) -> list[Stream]:
+        """The data of each part of the run, in order."""
+        return self.steps.streams
 
     def marked(self, mark: Mark) -> Job:
         """The job under another plan of steps."""
         course = self.course.marked(mark)
-        return dataclasses.replace(self, course=course, streams=moved(self.streams, course.parts))
+        masking = None if self.steps.masking is None else masking_of(course, self.masker.settings)
+        steps = self.steps.planned(course.parts, masking)
+        return dataclasses.replace(self, course=course, steps=steps)
+
+
+def masking_of(course: Course, own: MaskSettings) -> Callable[[int], MaskSettings]:
+    """How the masks of a step are drawn: ``own``, but for a rate that changes with the steps."""
+
+    def masking(step: int) -> MaskSettings:
+        rate = course.mask_rate(step)
+        if rate == own.rate:
+            return own
+        cap = math.ceil(own.max_predictions * rate / own.rate)  # the same share of positions under another rate
+        return dataclasses.replace(own, rate=rate, max_predictions=cap)
+
+    return masking
 
 
 def prepare(data_folder: str, settings: Settings, *, vocab_folder: str) -> Job:
@@ -102,6 +115,7 @@ def prepare(data_folder: str, settings: Settings, *, vocab_folder: str) -> Job:
     course = chart(settings, corpus.longest)
     _check_masks(corpus, course.preset, settings, data_folder)
     device = choose_device(settings.device)
+    masking = None if corpus.masked_positions is not None else masking_of(course, settings.masking)
     shape, longest = _shape(course, corpus, held, specials), _longest(corpus, held)
     initial = initial_of(settings, vocab_folder) if settings.init else None
     return Job(
@@ -111,7 +125,7 @@ def prepare(data_folder: str, settings: Settings, *, vocab_folder: str) -> Job:
         heldout=held,
         specials=specials,
         masker=Masker(specials, settings.masking, settings.seed),
-        streams=streams(corpus, course.parts, settings.seed),
+        steps=Steps(corpus, specials, BatchSettings(), course.parts, masking, settings.seed),
         shape=initial.shape_of(shape, longest) if initial else shape,
         initial=initial,
         device=device,

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from corpusforge import errors
-from corpusforge.loader.feed import Feed
+from corpusforge.loader.batcher import Feed
 from corpusforge.loader.unigram import token_counts, unigram_entropy
 from corpusforge.progress import Progress
 from corpusforge.sections.fields import seconds_of

@@ -1,10 +1,12 @@
-"""Batches of a folder: every instance once an epoch, the same for whoever reads, masks those of the duplicates."""
+"""Steps of a folder: every instance once an epoch, the same for whoever reads, masks those of the duplicates."""
 
 from __future__ import annotations
 
 import itertools
 import multiprocessing
 import pickle
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -14,20 +16,21 @@ import pytest
 
 from corpusforge import errors
 from corpusforge.instances.masking import MaskSettings
-from corpusforge.loader import Batch, Batcher, BatchSettings
-from corpusforge.loader.epochs import BYTES_A_UNIT, BYTES_OF_BATCHES, BYTES_OF_PACKS
+from corpusforge.loader import Batch, Batcher, BatchSettings, Part, Ramp
+from corpusforge.loader.batcher import Feed
 from tests.made_up_instances import Data
 
 pytest_plugins = ["tests.made_up_data"]
 MakeData = Callable[..., Data]
 
-PADDED = BatchSettings(tokens=256)
-PACKED = BatchSettings(tokens=256, packing=True)
+PADDED = BatchSettings(batch_tokens=400, micro_batch_tokens=256)
+PACKED = BatchSettings(batch_tokens=400, micro_batch_tokens=256, packing=True)
 KINDS = {
     "padded": PADDED,
-    "bins": BatchSettings(tokens=256, bins=(16, 32, 64), bits=32),
+    "bins": BatchSettings(400, 256, bins=(16, 32, 64), bits=32),
     "packed": PACKED,
-    "packed rows": BatchSettings(tokens=256, packing=True, row_length=64),
+    "packed, fixed": BatchSettings(400, 256, packing=True, fixed=True),
+    "packed rows": BatchSettings(400, 256, packing=True, row_length=64),
 }
 
 
@@ -40,16 +43,21 @@ def same(one: Batch, other: Batch) -> bool:
     return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
 
 
-def originals(batch: Batch) -> list[tuple[int, tuple[int, ...]]]:
-    """Key and unmasked ids of every instance of a batch."""
+def same_steps(one: list[Batch], other: list[Batch]) -> bool:
+    return len(one) == len(other) and all(map(same, one, other))
+
+
+def originals(batch: Batch) -> list[tuple[int, int, tuple[int, ...]]]:
+    """Epoch, key and unmasked ids of every instance of a batch."""
     flat = batch.input_ids.ravel().copy()
     flat[batch.masked] = batch.labels
     places = zip(batch.begins.tolist(), batch.lengths.tolist(), strict=True)
-    return [(int(k), tuple(flat[a : a + n].tolist())) for k, (a, n) in zip(batch.keys, places, strict=True)]
+    ids = [tuple(flat[a : a + n].tolist()) for a, n in places]
+    return list(zip(batch.epochs.tolist(), batch.keys.tolist(), ids, strict=True))
 
 
-def everything(data: Data) -> list[tuple[int, tuple[int, ...]]]:
-    """The same of all instances of the folder."""
+def everything(data: Data, copy: int = 0) -> list[tuple[int, tuple[int, ...]]]:
+    """Key and ids of all instances of a copy in the folder."""
     corpus = opened(data, PADDED).corpus
     parts = np.split(corpus.ids.whole(np.arange(len(corpus))), np.cumsum(corpus.lengths)[:-1])
     return sorted((int(k), tuple(ids.tolist())) for k, ids in zip(corpus.keys, parts, strict=True))
@@ -60,27 +68,37 @@ def everything(data: Data) -> list[tuple[int, tuple[int, ...]]]:
 def test_every_epoch_holds_every_instance_once_and_whole(make_data: MakeData, kind: str, pairs: bool) -> None:
     data, settings = make_data(pairs=pairs, files=3), KINDS[kind]
     batcher = opened(data, settings)
-    found = {}
+    orders = {}
     for epoch in (0, 1, 5):
-        extent = batcher.extent(epoch)
-        batches = [batcher.batch(position) for position in range(batcher.begin(epoch), batcher.begin(epoch + 1))]
-        assert len(batches) == extent.batches
-        assert {batch.epoch for batch in batches} == {epoch}
-        found[epoch] = [row for batch in batches for row in originals(batch)]
-        assert sorted(found[epoch]) == everything(data)
-        assert extent.instances == len(found[epoch])
-        assert extent.tokens == sum(batch.tokens for batch in batches)
-        assert extent.size == sum(batch.size for batch in batches)
-        assert 0 <= extent.padding < (0.5 if settings.bins else 0.3)
+        size = batcher.epoch_size(epoch)
+        steps = [batcher.step(step) for step in range(batcher.begin(epoch), batcher.begin(epoch + 1) + 1)]
+        assert size.steps <= len(steps) <= size.steps + 1
+        batches = [batch for made in steps for batch in made]
+        orders[epoch] = [(key, ids) for batch in batches for e, key, ids in originals(batch) if e == epoch]
+        assert sorted(orders[epoch]) == everything(data)
+        assert size.instances == len(orders[epoch])
+        assert size.tokens == sum(len(ids) for _, ids in orders[epoch])
+        inner = [batch for made in steps[1:-1] for batch in made]
+        padding = 1 - sum(batch.tokens for batch in inner) / sum(batch.size for batch in inner)
+        assert size.padding == pytest.approx(padding, abs=0.15)
+        assert [(b.step, b.number) for b in steps[1]] == [(steps[1][0].step, k) for k in range(len(steps[1]))]
         for batch in batches:
             check_layout(batch, settings)
-    assert found[0] != found[1] != found[5]
+    assert orders[0] != orders[1] != orders[5]
 
 
 def check_layout(batch: Batch, settings: BatchSettings) -> None:
     """What a batch says of its places, against a plain loop over its instances."""
     B, T = batch.input_ids.shape
-    assert settings.tokens >= B * T
+    if settings.fixed:
+        assert (B, T % 256) == (1, 0)
+    elif settings.packing and not settings.row_length:
+        assert batch.input_ids.shape == (1, batch.tokens)
+        assert settings.micro_batch_tokens + batch.longest > T
+    else:
+        assert settings.micro_batch_tokens >= B * T
+        assert not settings.row_length or settings.row_length == T
+    assert batch.is_packed == settings.packing
     assert batch.input_ids.dtype == batch.labels.dtype == (np.int32 if settings.bits == 32 else np.int64)
     if settings.bins:
         assert T in settings.bins
@@ -110,21 +128,21 @@ def check_layout(batch: Batch, settings: BatchSettings) -> None:
 def test_workers_threads_and_beginnings_change_nothing(make_data: MakeData, kind: str, copies: int) -> None:
     data = make_data(copies=copies, count=40)
     batcher = opened(data, KINDS[kind])
-    stop = 3 * batcher.extent().batches + 2
-    plain = [batcher.batch(position) for position in range(stop)]
-    assert [batch.position for batch in plain] == list(range(stop))
+    stop = 3 * batcher.epoch_size().steps + 2
+    plain = [batcher.step(step) for step in range(stop)]
+    assert [batches[0].step for batches in plain] == list(range(stop))
     for start, workers, threads in ((0, 1, 0), (0, 1, 3), (3, 2, 1), (1, 5, 2), (stop - 1, 3, 0), (stop, 1, 1)):
         other = opened(data, KINDS[kind])
         parts = [list(other.iterate(start, stop, worker=w, workers=workers, threads=threads)) for w in range(workers)]
-        found = [batch for some in itertools.zip_longest(*parts) for batch in some if batch is not None]
-        assert [batch.position for batch in found] == list(range(start, stop))
-        assert all(same(one, plain[one.position]) for one in found)
+        read = [step for some in itertools.zip_longest(*parts) for step in some if step is not None]
+        assert [batches[0].step for batches in read] == list(range(start, stop))
+        assert all(same_steps(batches, plain[batches[0].step]) for batches in read)
     endless = list(itertools.islice(batcher.iterate(2), stop - 2))
-    assert all(same(one, other) for one, other in zip(endless, plain[2:], strict=True))
+    assert all(map(same_steps, endless, plain[2:]))
 
 
-def read_in_process(batcher: Batcher, positions: list[int]) -> list[Batch]:
-    return [batcher.batch(position) for position in positions]
+def read_in_process(batcher: Batcher, steps: list[int]) -> list[Batch]:
+    return [batch for step in steps for batch in batcher.step(step)]
 
 
 @pytest.mark.parametrize("method", ["spawn", "fork"])
@@ -133,65 +151,110 @@ def test_processes_make_the_same_batches(make_data: MakeData, method: str) -> No
     with ProcessPoolExecutor(2, multiprocessing.get_context(method)) as pool:
         odd, even = pool.map(read_in_process, [batcher, batcher], [[1, 3, 5], [0, 2, 4]])
     for batch in [*odd, *even]:
-        assert same(batch, batcher.batch(batch.position))
+        assert same(batch, batcher.step(batch.step)[batch.number])
 
 
 @pytest.mark.parametrize("kind", ["padded", "packed"])
 def test_dynamic_masks_at_epoch_k_are_those_of_duplicate_k(make_data: MakeData, kind: str) -> None:
     dynamic, stored = (opened(make_data(copies=copies, name=str(copies)), KINDS[kind]) for copies in (0, 3))
-    for epoch in range(3):
-        ours, theirs = (
-            {
-                (int(key), tuple(batch.input_ids.ravel()[begin : begin + n].tolist()))
-                for position in range(batcher.begin(epoch), batcher.begin(epoch + 1))
-                for batch in [batcher.batch(position)]
-                for key, begin, n in zip(batch.keys, batch.begins, batch.lengths, strict=True)
-            }
-            for batcher in (dynamic, stored)
-        )
-        assert ours == theirs
-    assert stored.locate(stored.begin(3))[0] == 3
+    ours, theirs = (
+        {
+            (epoch, int(key), tuple(batch.input_ids.ravel()[begin : begin + n].tolist()))
+            for made in batcher.iterate(stop=batcher.begin(3) + 1)
+            for batch in made
+            for epoch, key, begin, n in zip(batch.epochs, batch.keys, batch.begins, batch.lengths, strict=True)
+            if epoch < 3
+        }
+        for batcher in (dynamic, stored)
+    )
+    assert ours == theirs
+    assert len(ours) == 3 * len(dynamic.corpus)
 
 
 def test_batches_do_not_depend_on_how_instances_lie_in_shards(make_data: MakeData) -> None:
     one, many = (opened(make_data(files=files, name=str(files)), PACKED) for files in (1, 5))
-    assert all(same(one.batch(position), many.batch(position)) for position in range(20))
+    assert all(same_steps(one.step(step), many.step(step)) for step in range(20))
 
 
 def test_another_seed_and_other_masks(make_data: MakeData) -> None:
     data = make_data()
     plain, other = opened(data, PADDED), opened(data, PADDED, seed=1)
-    assert not same(plain.batch(0), other.batch(0))
-    half = opened(data, PADDED, masking=MaskSettings(rate=0.5))
-    assert same_ids(half.batch(0), plain.batch(0))
-    assert len(half.batch(0).masked) > 2 * len(plain.batch(0).masked)
+    assert not same(plain.step(0)[0], other.step(0)[0])
+    half = opened(data, PADDED, masking=MaskSettings(rate=0.5)).step(0)[0]
+    assert originals(half) == originals(plain.step(0)[0])
+    assert len(half.masked) > 2 * len(plain.step(0)[0].masked)
+    rising = opened(data, PADDED, masking=rising_rates)  # a function of the step
+    assert same(rising.step(5)[0], half) == same(rising.step(0)[0], plain.step(0)[0]) is False
+    expected = opened(data, PADDED, masking=MaskSettings(rate=0.5)).step(5)
+    assert same_steps(rising.steps([0, 5])[1], expected)
     held = opened(data, PADDED, table="heldout")  # its masks are stored
-    assert held.extent().instances == 12
+    assert held.epoch_size().instances == 12
 
 
-def same_ids(one: Batch, other: Batch) -> bool:
-    return originals(one) == originals(other)
+def rising_rates(step: int) -> MaskSettings:
+    return MaskSettings(rate=0.1 * step)
+
+
+def test_parts_of_a_run_have_lengths_and_sizes_of_their_own(make_data: MakeData) -> None:
+    data = make_data()
+    ramp = Ramp(0.5, 4)
+    batcher = opened(data, PACKED, parts=[Part(0, 8, 24, 300, ramp), Part(8, 12, 48, 600, ramp)])
+    steps = list(batcher.iterate())
+    assert len(steps) == 12
+    sizes = [sum(batch.tokens for batch in batches) for batches in steps]
+    wanted = [150, 187.5, 225, 262.5, *[300] * 4, *[600] * 4]
+    assert all(abs(size - want) < 48 for size, want in zip(sizes, wanted, strict=True))
+    assert max(batch.longest for batches in steps[:8] for batch in batches) == 24
+    assert 40 < max(batch.longest for batches in steps[8:] for batch in batches) <= 48
+    last = max(int(batch.epochs.max()) for batch in steps[7])
+    assert min(int(batch.epochs.min()) for batch in steps[8]) == last + 1  # no mask is drawn twice
+    assert batcher.begin(last + 1) == 8
+    cut = opened(data, BatchSettings(300, 256, length=24))
+    assert batcher.epoch_size(0)[1:3] == cut.epoch_size(0)[1:3]
+    with pytest.raises(errors.RecipeInvalid, match="raise its batch_tokens"):
+        opened(data, PACKED, parts=[Part(0, 8, 48, 80, ramp)])
+
+
+def test_held_out_batches_hold_every_instance_once_under_masks_that_stay(make_data: MakeData) -> None:
+    data = make_data()
+    held = opened(data, PADDED, table="heldout")
+    keys = [key for batch in held.frozen() for key in batch.keys.tolist()]
+    assert sorted(keys) == sorted(held.corpus.keys.tolist())
+    first = list(held.frozen(tokens=100))
+    assert 100 <= sum(batch.tokens for batch in first) < 100 + 2 * held.corpus.longest
+    dynamic = opened(data, PADDED)  # nothing is stored: those of epoch 0
+    epoch = {(k, i) for made in dynamic.iterate(stop=dynamic.begin(1) + 1) for b in made for k, i in masked(b)}
+    assert {(k, i) for batch in dynamic.frozen() for k, i in masked(batch)} <= epoch
+
+
+def masked(batch: Batch) -> list[tuple[int, tuple[int, ...]]]:
+    spans = zip(batch.begins.tolist(), batch.lengths.tolist(), strict=True)
+    ids = [tuple(batch.input_ids.ravel()[a : a + n].tolist()) for a, n in spans]
+    return [(k, i) for k, i, e in zip(batch.keys.tolist(), ids, batch.epochs, strict=True) if e == 0]
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("kind", KINDS)
 def test_tiny_corpora(make_data: MakeData, count: int, kind: str) -> None:
     batcher = opened(make_data(count=count, files=1), KINDS[kind])
-    batches = list(batcher.iterate(stop=5, threads=2))
-    assert len(batches) == 5
-    assert sum(batch.tokens for batch in batches[: batcher.extent().batches]) == batcher.extent().tokens
+    steps = list(batcher.iterate(stop=5, threads=2))
+    assert len(steps) == 5
+    tokens = [sum(batch.tokens for batch in batches) for batches in steps]
+    assert abs(sum(tokens) - 5 * 400) < 48
 
 
 def test_settings_that_cannot_work(make_data: MakeData, tmp_path: Path) -> None:
     data = make_data()
     for settings, word in (
-        (BatchSettings(tokens=40), "tokens"),
-        (BatchSettings(tokens=40, packing=True), "row_length"),
-        (BatchSettings(tokens=64, packing=True, row_length=65), "tokens"),
-        (BatchSettings(tokens=640, bins=(16, 40)), "bins"),
-        (BatchSettings(tokens=640, bins=(64, 32)), "ascending"),
-        (BatchSettings(tokens=640, multiple=0), "multiple"),
-        (BatchSettings(tokens=640, bits=16), "bits"),
+        (BatchSettings(micro_batch_tokens=40), "micro_batch_tokens"),
+        (BatchSettings(batch_tokens=40), "batch_tokens"),
+        (BatchSettings(packing=True, row_length=40), "row_length"),
+        (BatchSettings(micro_batch_tokens=64, packing=True, row_length=65), "micro_batch_tokens"),
+        (BatchSettings(bins=(16, 40)), "bins"),
+        (BatchSettings(bins=(64, 32)), "ascending"),
+        (BatchSettings(multiple=0), "multiple"),
+        (BatchSettings(bits=16), "bits"),
+        (BatchSettings(length=4), "length"),
     ):
         with pytest.raises(errors.RecipeInvalid, match=word):
             opened(data, settings)
@@ -201,33 +264,59 @@ def test_settings_that_cannot_work(make_data: MakeData, tmp_path: Path) -> None:
         opened(data, PADDED, masking=MaskSettings(unit="span"))
     with pytest.raises(errors.CorpusForgeError):
         Batcher(str(tmp_path / "nothing"))
-
-
-@pytest.mark.parametrize("kind", ["padded", "packed"])
-def test_what_is_held_for_each_instance(make_data: MakeData, kind: str) -> None:
-    batcher = opened(make_data(count=2000, files=1), KINDS[kind])
-    batcher.batch(batcher.begin(1) - 1)
-    batcher.batch(batcher.begin(1))
-    epochs = batcher._epochs
-    held = [array for copy in epochs._copies for array in (copy.instances, copy.ranks, copy.ends, copy.widths)]
-    held += [array for order in epochs._orders.values() for array in order]
-    assert len(epochs._orders) == 2
-    stated = BYTES_OF_BATCHES + (BYTES_OF_PACKS if kind == "packed" else 0)
-    units = len(epochs._copies[0].widths)
-    assert sum(array.nbytes for array in held if array is not None) == 2000 * stated + units * BYTES_A_UNIT + 8
+    with pytest.raises(IndexError):
+        opened(data, PADDED).step(-1)
 
 
 def test_a_batcher_travels(make_data: MakeData) -> None:
-    batcher = opened(make_data(), PADDED, seed=3)
-    assert same(pickle.loads(pickle.dumps(batcher)).batch(7), batcher.batch(7))
+    batcher = opened(make_data(), PADDED, seed=3, masking=rising_rates, parts=[Part(0, 9, 24, 100)])
+    assert same_steps(pickle.loads(pickle.dumps(batcher)).step(7), batcher.step(7))
 
 
 def test_what_goes_wrong_in_a_thread_is_raised(make_data: MakeData, monkeypatch: pytest.MonkeyPatch) -> None:
     batcher = opened(make_data(), PADDED)
 
-    def broken(positions: object) -> list[Batch]:
+    def broken(steps: object) -> list[list[Batch]]:
         raise OSError("disk gone")
 
-    monkeypatch.setattr(batcher, "batches", broken)
+    monkeypatch.setattr(batcher, "steps", broken)
     with pytest.raises(OSError, match="disk gone"):
         next(batcher.iterate(threads=2))
+
+
+def slow_square(number: int) -> int:
+    time.sleep(0.003 if number % 3 else 0.0)
+    return number * number
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_results_are_in_order(threads: int) -> None:
+    with Feed(slow_square, 3, 30, threads=threads) as feed:
+        assert list(feed) == [n * n for n in range(3, 30)]
+        with pytest.raises(IndexError):
+            feed.next()
+        assert feed.waited >= 0
+    with Feed(slow_square, 3, 3) as feed:
+        assert list(feed) == []
+
+
+def test_no_end_and_no_thread_left_behind() -> None:
+    before = threading.active_count()
+    made = []
+    with Feed(lambda n: made.append(n) or n, 0, None, threads=2, ahead=4) as feed:
+        assert [feed.next() for _ in range(10)] == list(range(10))
+    assert threading.active_count() == before
+    assert len(made) <= 10 + 4 + 1  # not more than it may prepare
+
+
+def test_an_error_comes_when_its_turn_comes() -> None:
+    def make(number: int) -> int:
+        if number == 2:
+            raise KeyboardInterrupt
+        return number
+
+    with Feed(make, 0, 9, threads=3) as feed:
+        assert [feed.next(), feed.next()] == [0, 1]
+        with pytest.raises(KeyboardInterrupt):
+            feed.next()
+        assert feed.next() == 3

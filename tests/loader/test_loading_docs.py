@@ -27,15 +27,16 @@ def test_the_examples_run(make_data: Callable[..., Data], tmp_path: Path, monkey
     first, second = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
     names: dict[str, object] = {}
     exec(first, names)
-    batcher = Batcher(str(folder), BatchSettings(tokens=16_384))
-    assert names["resume_at"] == batcher.extent().batches
+    batcher = Batcher(str(folder), BatchSettings(131_072, 16_384))
+    assert names["resume_at"] == batcher.epoch_size().steps
     assert np.shape(names["labels"]) == np.shape(names["ids"]) == np.shape(names["attention_mask"])
     packed = names["batch"]
     assert names["longest"] == packed.lengths.max()  # type: ignore[attr-defined]
-    assert names["max_seqlen"] == max(names["longest"], 16_384 - packed.tokens)  # type: ignore[call-overload]
+    assert names["max_seqlen"] == names["longest"]
     exec(second, names)
-    small = Batcher(str(folder), BatchSettings(tokens=256))
+    small = Batcher(str(folder), BatchSettings(400, 256))
     names["loader"] = torch.utils.data.DataLoader(names["Instances"](small, 3), batch_size=None, num_workers=2)  # type: ignore[operator]
-    for position, (ids, labels) in enumerate(itertools.islice(names["loader"], 6), 3):  # type: ignore[call-overload]
-        assert np.array_equal(ids.numpy(), small.batch(position).input_ids)
-        assert np.array_equal(labels.numpy(), small.batch(position).dense_labels())
+    for step, made in enumerate(itertools.islice(names["loader"], 6), 3):  # type: ignore[call-overload]
+        for (ids, labels), batch in zip(made, small.step(step), strict=True):
+            assert np.array_equal(ids.numpy(), batch.input_ids)
+            assert np.array_equal(labels.numpy(), batch.dense_labels())

@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpusforge.loader.corpus import Corpus, Ragged
-from corpusforge.loader.order import Part, Stream, cut_pieces, order_of, streams
+from corpusforge.loader.corpus import Corpus, Ragged, cut_to_length
+from corpusforge.loader.order import Part, Ramp, Stream, order_of, streams
 from corpusforge.trainer.course import chart
 from corpusforge.trainer.settings import Settings
 
@@ -35,16 +35,16 @@ lengths = st.lists(st.integers(3, 40), min_size=1, max_size=30)
 
 
 @given(lengths, st.integers(8, 40))
-def test_pieces_put_together_are_the_instances(found: list[int], room: int) -> None:
-    pieces = cut_pieces(corpus_of(found), room)
+def test_chunks_put_together_are_the_instances(found: list[int], room: int) -> None:
+    chunks = cut_to_length(corpus_of(found), room)
     for row, length in enumerate(found):
-        mine = np.flatnonzero(pieces.rows == row)
-        tokens = [t + pieces.shifts[k] for k in mine for t in range(1, pieces.lengths[k] - 1)]
+        mine = np.flatnonzero(chunks.rows == row)
+        tokens = [t + chunks.shifts[k] for k in mine for t in range(1, chunks.lengths[k] - 1)]
         assert tokens == list(range(1, length - 1))
         assert len(mine) == max(1, -(-(length - 2) // (room - 2)))  # as few as can be, about equally long
-        assert np.ptp(pieces.lengths[mine]) <= 1
-    assert pieces.lengths.max() <= room
-    assert len(np.unique(pieces.keys)) == len(pieces.keys)
+        assert np.ptp(chunks.lengths[mine]) <= 1
+    assert chunks.lengths.max() <= room
+    assert len(np.unique(chunks.keys)) == len(chunks.keys)
 
 
 def truncated(a: list[int], b: list[int], room: int) -> list[int]:
@@ -60,25 +60,25 @@ def truncated(a: list[int], b: list[int], room: int) -> list[int]:
 @given(st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=20), st.integers(8, 40))
 def test_pairs_lose_the_longer_side_first(sizes: list[tuple[int, int]], room: int) -> None:
     corpus = corpus_of([a + b + 3 for a, b in sizes], [a + 2 for a, _ in sizes])
-    pieces = cut_pieces(corpus, room)
+    chunks = cut_to_length(corpus, room)
     for k, (a, b) in enumerate(sizes):
         kept = truncated(list(range(1, a + 1)), list(range(a + 2, a + b + 2)), room - 3)
         expected = [0, *kept, a + b + 2]
         expected.insert(sum(1 for t in kept if t <= a) + 1, a + 1)  # the [SEP] between
-        mine = [0, *(t + pieces.shifts[k] for t in range(1, pieces.lengths[k] - 1)), a + b + 2]
-        assert (mine, pieces.first_lengths[k]) == (expected, mine.index(a + 1) + 1)
+        mine = [0, *(t + chunks.shifts[k] for t in range(1, chunks.lengths[k] - 1)), a + b + 2]
+        assert (mine, chunks.first_lengths[k]) == (expected, mine.index(a + 1) + 1)
 
 
 @settings(deadline=None)  # the slowest example is one of thousands of epochs of three tokens
 @given(lengths, st.integers(40, 200), st.integers(0, 5))
-def test_every_epoch_reads_every_piece_once_and_steps_are_full(found: list[int], tokens: int, seed: int) -> None:
+def test_every_epoch_reads_every_chunk_once_and_steps_are_full(found: list[int], tokens: int, seed: int) -> None:
     stream = Stream(corpus_of(found), Part(3, 43, 40, tokens), 0, seed, 2)
     read = [pair for step in range(3, 43) for pair in stream.step(step)]
     assert [e for e, _ in itertools.groupby(epoch for epoch, _ in read)] == list(range(2, read[-1][0] + 1))
     for epoch in range(2, read[-1][0]):  # the last may not be whole
-        pieces = np.concatenate([chosen for e, chosen in read if e == epoch])
-        assert sorted(pieces) == list(range(len(found)))
-    sizes = [sum(stream.pieces.lengths[chosen].sum() for _, chosen in stream.step(step)) for step in range(3, 43)]
+        chunks = np.concatenate([chosen for e, chosen in read if e == epoch])
+        assert sorted(chunks) == list(range(len(found)))
+    sizes = [sum(stream.chunks.lengths[chosen].sum() for _, chosen in stream.step(step)) for step in range(3, 43)]
     assert all(abs(size - tokens) < 40 for size in sizes)
     assert abs(sum(sizes) - 40 * tokens) < 40
     assert stream.next_epoch() == read[-1][0] + 1
@@ -116,7 +116,7 @@ def test_epoch_k_reads_copy_k() -> None:
     stream = Stream(corpus, Part(0, 30, 40, 40), 0, 0, 0)
     for step in range(30):
         for epoch, chosen in stream.step(step):
-            assert (corpus.copies[stream.pieces.rows[chosen]] == epoch % 3).all()
+            assert (corpus.copies[stream.chunks.rows[chosen]] == epoch % 3).all()
     assert stream.epochs() == 30 * 40 / 36
 
 
@@ -132,5 +132,16 @@ def test_epochs_are_numbered_on_behind_the_switch() -> None:
 def test_the_effective_length_is_computed_once() -> None:
     stream = Stream(corpus_of([2, 4]), Part(0, 9, 40, 40), 0, 0, 0)
     assert stream.effective_length == (4 + 16) / 6
-    stream.pieces.lengths[:] = 0  # a log line must not go through all pieces again
+    stream.chunks.lengths[:] = 0  # a log line must not go through all pieces again
     assert stream.effective_length == (4 + 16) / 6
+
+
+def test_an_epoch_begins_where_its_first_token_is_read() -> None:
+    ramp = Ramp(0.25, 20)
+    stream = Stream(corpus_of([10, 12, 14, 9] * 3, copies=[0] * 5 + [1] * 7), Part(3, 60, 40, 80, ramp), 0, 0, 4)
+    read = [(step, epoch) for step in range(3, 60) for epoch, _ in stream.step(step)]
+    assert stream.begin(4) == 3
+    for epoch in range(5, read[-1][1]):
+        first = min(step for step, e in read if e == epoch)
+        assert stream.begin(epoch) in (first - 1, first)  # its first instance may begin in the step after its token
+        assert stream.size(epoch)[0] == (5 if epoch % 2 == 0 else 7)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from corpusforge.loader.packing import Packs, best_fit, pack
+from corpusforge.loader.packing import BatchSettings, Packs, best_fit, cut_by_length, deal, pack
 from tests.oracles import packing as oracle
 
 
@@ -75,3 +75,45 @@ def test_packing_costs_no_step_an_instance() -> None:
     lengths = descending(np.random.default_rng(0).integers(3, 129, 1_000_000).tolist())
     rows = pack(lengths, 128)
     assert lengths.sum() / (len(rows) * 128) > 0.98
+
+
+@given(st.lists(st.integers(3, 128), min_size=1, max_size=200), st.integers(128, 4096))
+@example([3, 3, 3, 17, 25, 49], 336)  # one cut leaves another to be made
+def test_cuts_keep_the_budget_and_bound_padding(lengths: list[int], budget: int) -> None:
+    sizes = np.array(lengths, np.int64)
+    groups = cut_by_length(sizes, -(-sizes // 8) * 8, budget)
+    assert sorted(np.concatenate(groups)) == list(range(len(lengths)))
+    for group in groups:
+        longest = -(-int(sizes[group].max()) // 8) * 8
+        assert longest * len(group) <= budget
+        for cut in range(1, len(group)):  # no cut would have saved an eighth of the budget
+            rest = -(-int(sizes[group[cut:]].max()) // 8) * 8
+            assert (longest - rest) * (len(group) - cut) * 8 < budget
+
+
+@given(st.lists(st.integers(3, 128), min_size=1, max_size=300), st.integers(16, 4096))
+def test_rows_are_dealt_out_evenly(lengths: list[int], budget: int) -> None:
+    sizes = np.array(lengths, np.int64)
+    groups = deal(sizes, budget)
+    assert sorted(np.concatenate(groups)) == list(range(len(lengths)))
+    loads, counts = [int(sizes[group].sum()) for group in groups], [len(group) for group in groups]
+    assert max(counts) - min(counts) <= 1
+    assert max(loads) - min(loads) <= 128
+    assert max(loads) <= budget + 128
+    for group in groups:
+        assert (np.diff(sizes[group]) <= 0).all()
+
+
+@given(st.lists(st.integers(3, 64), min_size=1, max_size=80), st.integers(64, 400), st.sampled_from([0, 64, 80]))
+def test_groups_hold_every_instance_once(lengths: list[int], budget: int, row_length: int) -> None:
+    sizes, budget = np.array(lengths, np.int64), max(budget, row_length)
+    for packing in (False, True):
+        settings = BatchSettings(400, budget, packing=packing, row_length=row_length)
+        groups = settings.groups(sizes)
+        assert sorted(np.concatenate([group.rows for group in groups])) == list(range(len(lengths)))
+        for group in groups:
+            members = np.ones(len(group.rows), int) if group.members is None else group.members
+            rows = [int(some.sum()) for some in np.split(sizes[group.rows], np.cumsum(members)[:-1])]
+            assert 0 < min(rows) <= max(rows) <= group.width
+            assert group.size == len(rows) * group.width
+            assert group.size <= budget or (packing and not row_length and group.size <= budget + 64)

@@ -88,15 +88,15 @@ def test_a_ramp_reads_what_its_shares_add_up_to(first: float, over: int, start: 
     assert abs(part.tokens - slow) <= 1
 
 
-def test_a_ramp_grows_the_batch_and_loses_no_piece(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
+def test_a_ramp_grows_the_batch_and_loses_no_chunk(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
     ramped = dataclasses.replace(small_run, batch_ramp=0.25, batch_ramp_share=0.8, batch_tokens=640, log_steps=1)
     job = prepare(make_data().instances, ramped, vocab_folder=make_data(name="again").vocabulary)
     sizes = [sum(batch.tokens for batch in job.batches(step)) for step in range(10)]
     wanted = [640 * min(1, 0.25 + 0.75 * step / 8) for step in range(10)]
     assert all(abs(size - want) < 48 for size, want in zip(sizes, wanted, strict=True))
     first = [c for step in range(6) for _, chosen in job.streams[0].step(step) for c in chosen.tolist()]
-    assert len(first) >= len(job.streams[0].pieces.rows)  # an epoch is over: nobody twice before everyone once
-    assert len(set(first[: len(job.streams[0].pieces.rows)])) == len(job.streams[0].pieces.rows)
+    assert len(first) >= len(job.streams[0].chunks.rows)  # an epoch is over: nobody twice before everyone once
+    assert len(set(first[: len(job.streams[0].chunks.rows)])) == len(job.streams[0].chunks.rows)
 
 
 def test_a_ramp_too_small_for_an_instance_is_refused() -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from corpusforge import shards
-from corpusforge.loader.rows import gather
+from corpusforge.loader.corpus import gather
 from corpusforge.trainer import checkpoint, heldout
 from corpusforge.trainer.prepare import prepare
 from corpusforge.trainer.settings import Settings
@@ -57,23 +57,23 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Data]:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_every_format_has_a_short_part_whose_pieces_are_instances(
+def test_every_format_has_a_short_part_whose_chunks_are_instances(
     built: Callable[[str], Data], small_run: Settings, format: str
 ) -> None:
     data = built(format)
     job = prepare(data.instances, small_run, vocab_folder=data.vocabulary)
     short, full = job.streams
     assert (short.part.length, full.part.length) == (24, job.corpus.longest)
-    pieces, special = short.pieces, job.specials
+    chunks, special = short.chunks, job.specials
     assert (job.corpus.lengths > 24).sum() > 20
-    rows = gather(job.corpus, pieces, np.arange(len(pieces.rows)))
+    rows = gather(job.corpus, chunks, np.arange(len(chunks.rows)))
     offsets = rows.offsets
     assert rows.lengths.max() <= 24
     assert (rows.ids[offsets[:-1]] == special.cls).all()
     assert (rows.ids[offsets[1:] - 1] == special.sep).all()
-    whole = gather(job.corpus, full.pieces, np.arange(len(job.corpus)))
-    for number in range(0, len(pieces.rows), 7):
-        row = pieces.rows[number]
+    whole = gather(job.corpus, full.chunks, np.arange(len(job.corpus)))
+    for number in range(0, len(chunks.rows), 7):
+        row = chunks.rows[number]
         mine = rows.ids[offsets[number] : offsets[number + 1]].tolist()
         theirs = whole.ids[whole.offsets[row] : whole.offsets[row + 1]].tolist()
         if rows.pair_labels is None:  # some run of the instance

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,14 +19,12 @@ from torch.utils.flop_counter import FlopCounterMode
 from corpusforge import errors
 from corpusforge.instances.masking import Masker, MaskSettings
 from corpusforge.loader.batcher import Batcher
-from corpusforge.loader.corpus import open_table
-from corpusforge.loader.epochs import BatchSettings
+from corpusforge.loader.corpus import cut_to_length, draw_masks, gather, open_table
 from corpusforge.loader.folder import load_specials
-from corpusforge.loader.order import cut_pieces
-from corpusforge.loader.rows import draw_masks, gather
+from corpusforge.loader.packing import BatchSettings
 from corpusforge.shards import Manifest
 from corpusforge.trainer import checkpoint
-from corpusforge.trainer.batches import make_batches
+from corpusforge.trainer.batches import to_tensors
 from corpusforge.trainer.initial import fill
 from corpusforge.trainer.losses import batch_losses
 from corpusforge.trainer.model import Architecture, Encoder, initialise
@@ -36,6 +35,7 @@ from corpusforge.trainer.prepare import prepare
 from corpusforge.trainer.presets import PRESETS
 from corpusforge.trainer.settings import Settings
 from corpusforge.trainer.step import gradients, update
+from tests.laid_out import laid_out
 from tests.made_up_instances import Data
 from tests.trainer.test_ranks import assert_close, launch, weights
 from tests.trainer.training_runs import assert_equal_runs, stop_at, train
@@ -106,17 +106,18 @@ def test_batches_carry_the_bounds_of_spans(make_data: MakeData, most: int) -> No
     data = make_data(words=True)
     corpus = open_table(data.instances, Manifest.load(data.instances), "train")
     masker = Masker(load_specials(data.vocabulary), SPANS, 3)
-    rows = draw_masks(gather(corpus, cut_pieces(corpus, 48), np.arange(len(corpus))), masker, 5)
+    rows = draw_masks(gather(corpus, cut_to_length(corpus, 48), np.arange(len(corpus))), masker, 5)
     expected = set()
     for k in range(len(corpus)):
-        one = gather(corpus, cut_pieces(corpus, 48), np.array([k]))
+        one = gather(corpus, cut_to_length(corpus, 48), np.array([k]))
         drawn = masker(one.ids, one.offsets, one.keys, 5, one.word_starts)
         assert drawn.spans is not None
         for begin, end in drawn.spans.tolist():
             for place in range(begin, min(end, begin + most)):
                 expected.add((tuple(drawn.input_ids.tolist()), begin - 1, end, place - begin, int(one.ids[place])))
     found = set()
-    for batch in make_batches(rows, 200, 0, segments=True, pairs=False, spans=most):
+    for laid in laid_out(rows, BatchSettings(micro_batch_tokens=200), 0):
+        batch = to_tensors(laid, segments=True, pairs=False, spans=most)
         assert batch.spans is not None and batch.span_labels is not None
         T = batch.input_ids.shape[1]
         for (left, right, nth), label in zip(batch.spans.tolist(), batch.span_labels.tolist(), strict=True):
@@ -132,11 +133,11 @@ def test_batches_of_the_loader_carry_them_too(make_data: MakeData, packing: bool
     data = make_data(words=True)
     batcher = Batcher(
         data.instances,
-        BatchSettings(tokens=192, packing=packing),
+        BatchSettings(batch_tokens=400, micro_batch_tokens=192, packing=packing),
         masking=SPANS,
         vocab_folder=data.vocabulary,
     )
-    for batch in batcher.batches(range(batcher.extent().batches)):
+    for batch in itertools.chain(*batcher.steps(range(batcher.epoch_size().steps))):
         assert batch.span_sides is not None
         ends, is_masked = batch.begins + batch.lengths, np.zeros(batch.size, bool)
         is_masked[batch.masked] = True

@@ -1,4 +1,4 @@
-"""The outlook is what the batcher counts, or a little more; it opens no shard."""
+"""The size of an epoch from the manifest is what the batcher counts, or close to it; no shard is opened."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from corpusforge import errors
 from corpusforge.instances.measure import LENGTH_BINS
-from corpusforge.loader import Batcher, BatchSettings, outlook
+from corpusforge.loader import Batcher, BatchSettings, epoch_size
 from corpusforge.shards import Manifest
 from tests.made_up_instances import Data
 
@@ -32,21 +32,24 @@ def counted(data: Data, longest: int, copies: int) -> None:
 @pytest.mark.parametrize("copies", [0, 3])
 @pytest.mark.parametrize("packing", [False, True])
 @pytest.mark.parametrize("longest", [64, 512])
-def test_outlook(make_data: Callable[..., Data], longest: int, packing: bool, copies: int) -> None:
+def test_epoch_size(make_data: Callable[..., Data], longest: int, packing: bool, copies: int) -> None:
     data = make_data(count=300, longest=60, copies=copies)
     counted(data, longest, copies)
-    settings = BatchSettings(tokens=512, packing=packing)
-    exact = Batcher(data.instances, settings, vocab_folder=data.vocabulary).extent()
+    settings = BatchSettings(batch_tokens=2048, micro_batch_tokens=512, packing=packing)
+    exact = Batcher(data.instances, settings, vocab_folder=data.vocabulary).epoch_size()
+    short = dataclasses.replace(settings, length=32)
+    exact_short = Batcher(data.instances, short, vocab_folder=data.vocabulary).epoch_size()
     for path in Path(data.instances).rglob("*.arrow"):
         path.unlink()
-    found = outlook(data.instances, settings)
-    assert found[1:3] == exact[1:3]
-    if longest == 64 or not packing:  # bins of one token, or of eight as the padding is
-        assert found == exact
+    size = epoch_size(data.instances, settings)
+    assert size[:3] == exact[:3]
+    assert size.padding == pytest.approx(exact.padding, abs=0.06)
+    if longest == 64:  # bins of one token
+        assert epoch_size(data.instances, short)[:3] == exact_short[:3]
     else:
-        assert exact.batches <= found.batches < 1.3 * exact.batches
+        assert exact_short.steps <= epoch_size(data.instances, short).steps < 1.3 * exact_short.steps
 
 
-def test_no_outlook(make_data: Callable[..., Data]) -> None:
+def test_no_epoch_size(make_data: Callable[..., Data]) -> None:
     with pytest.raises(errors.StageMismatch, match="counts no instances of 'train'"):
-        outlook(make_data().instances)
+        epoch_size(make_data().instances)
