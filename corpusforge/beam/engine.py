@@ -8,11 +8,12 @@ every runner, the local one being Beam's in-memory runner.
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from corpusforge import shards
+from corpusforge import errors, shards
 from corpusforge.beam.runners import LOCAL, check_runner, make_pipeline, run_pipeline
 from corpusforge.engine import Combine, Consume, Engine, Produce, Reduce
 from corpusforge.pool import run_units
@@ -33,6 +34,16 @@ class BeamEngine(Engine):
     @property
     def is_local(self) -> bool:
         return check_runner(self.runner) == LOCAL
+
+    def check(self, *, shuffles: bool) -> None:
+        """Raise what would stop the engine later, without importing Beam. ``shuffles``: whether `shuffle` will be used.
+
+        Raises `errors.RunnerRefused`, or `errors.ExtraMissing` where Beam is needed and not installed.
+        """
+        if (not self.is_local or shuffles) and importlib.util.find_spec("apache_beam") is None:
+            raise errors.ExtraMissing(
+                "corpusforge.beam", "apache_beam is not installed", "pip install 'corpusforge[beam]'"
+            )
 
     def map(
         self,

@@ -27,7 +27,7 @@ MEGABYTE = 1 << 20
 
 def clean(made: Recipe, output: str, execution: Execution) -> Outcome:
     """Read raw pages, keep what the rules let through: ``documents/``, ``rejects/``."""
-    engine = stage.engine_of(execution)
+    engine = stage.engine_of(execution, shuffles=made.urls.duplicates == "newest")
     check_apart(output, made.input.paths)
     units = plan(made, output)
     cleaner = cleaner_of(made)

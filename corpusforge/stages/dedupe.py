@@ -34,7 +34,7 @@ def _check_signatures_last(made: Recipe) -> None:
 
 def dedupe(made: Recipe, upstream: str, output: str, execution: Execution) -> Outcome:
     """Cut repeats from the documents of a finished stage: ``documents/``, ``repeats/``."""
-    engine = stage.engine_of(execution)
+    engine = stage.engine_of(execution, shuffles=True)
     _check_signatures_last(made)
     for line in unused_lines(made, "dedupe"):
         execution.progress.say(line)

@@ -91,7 +91,7 @@ def dedupe(made: Recipe, upstream: str, execution: Execution) -> Preview:
     _, units = stage.upstream_units(upstream, "documents")
     examples: dict[str, list[dict[str, Any]]] = {}
     with tempfile.TemporaryDirectory(prefix="corpusforge-") as scratch:
-        engine = stage.engine_of(execution)
+        engine = stage.engine_of(execution, shuffles=True)
         done = beam_dedupe.run(engine, made.dedupe, units, scratch, execution.progress, audit_only=True)
         for name in shards.list_names(shards.join(scratch, "repeats"), ".parquet"):
             for batch in shards.read_shard(shards.join(scratch, f"repeats/{name}")):

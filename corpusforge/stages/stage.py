@@ -10,20 +10,18 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 import xxhash
 
 from corpusforge import __version__, errors, shards
 from corpusforge.content import combine
+from corpusforge.engine import Engine
 from corpusforge.progress import Progress, Silent
 from corpusforge.shards import Manifest, Tallies
 from corpusforge.stages.output_folder import TIMING, digest_of
 from corpusforge.units import ShardUnit
-
-if TYPE_CHECKING:
-    from corpusforge.beam.engine import BeamEngine
 
 
 @dataclasses.dataclass(frozen=True)
@@ -205,10 +203,13 @@ def _look(path: str) -> list[Any]:
         return [size, xxhash.xxh3_64_hexdigest(head + file.read())]
 
 
-def engine_of(execution: Execution) -> BeamEngine:
-    """The Beam engine an execution asks for. Raises `errors.RunnerRefused` before anything is done."""
-    from corpusforge.beam.engine import BeamEngine
-    from corpusforge.beam.runners import check_runner
+def engine_of(execution: Execution, *, shuffles: bool = False) -> Engine:
+    """The engine of an execution. ``shuffles``: whether the stage shuffles, for which Beam must be installed.
 
-    check_runner(execution.runner)
-    return BeamEngine(execution.workers, execution.runner, execution.beam_options)
+    Raises `errors.RunnerRefused` and `errors.ExtraMissing` before anything is done.
+    """
+    from corpusforge.beam.engine import BeamEngine
+
+    engine = BeamEngine(execution.workers, execution.runner, execution.beam_options)
+    engine.check(shuffles=shuffles)
+    return engine

@@ -6,6 +6,8 @@ import dataclasses
 from typing import Any
 
 from corpusforge import recipe, shards
+from corpusforge.engine import Engine
+from corpusforge.progress import Progress
 from corpusforge.sections import Recipe
 from corpusforge.stages import stage
 from corpusforge.stages.output_folder import claim, finished
@@ -21,6 +23,7 @@ def train_vocab(made: Recipe, upstream: str, output: str, execution: Execution) 
 
     settings = made.vocab
     check_sizes(settings)
+    engine = stage.engine_of(execution, shuffles=not settings.adopt)
     adopted = Vocab.adopt(settings.adopt) if settings.adopt else None
     before, units = stage.upstream_units(upstream, "documents")
     apart, sampled = stage.upstream_units(settings.sample, "documents") if settings.sample else (before, units)
@@ -38,7 +41,7 @@ def train_vocab(made: Recipe, upstream: str, output: str, execution: Execution) 
             counted: dict[str, Any] = {}
             vocab = adopted
             if vocab is None:
-                vocab, counted = _learn(made, units, output, execution)
+                vocab, counted = _learn(engine, made, units, output, execution.progress)
             for name, data in vocab.save_files().items():
                 shards.write_bytes(shards.join(output, name), data)
             statistics = {**counted, **describe(vocab, *draw(sampled))}
@@ -49,15 +52,17 @@ def train_vocab(made: Recipe, upstream: str, output: str, execution: Execution) 
         return Outcome(output, result, False, measured["seconds"], int(measured["peak_rss"]))
 
 
-def _learn(made: Recipe, units: list[Any], output: str, execution: Execution) -> tuple[Any, dict[str, Any]]:
+def _learn(
+    engine: Engine, made: Recipe, units: list[Any], output: str, progress: Progress
+) -> tuple[Any, dict[str, Any]]:
     from corpusforge.beam import vocab as beam_vocab
     from corpusforge.tokens.families import cutting_of, learn, select
 
     settings = made.vocab
-    paths = beam_vocab.run(stage.engine_of(execution), cutting_of(settings), units, output, execution.progress)
+    paths = beam_vocab.run(engine, cutting_of(settings), units, output, progress)
     blocks = beam_vocab.read_blocks(paths)
     counts, counted = select(settings, blocks)
-    execution.progress.start("learn", 0, "words")
+    progress.start("learn", 0, "words")
     learned = learn(settings, counts)
-    execution.progress.finish()
+    progress.finish()
     return learned.vocab, {**counted, **learned.statistics}

@@ -15,9 +15,9 @@ from corpusforge.beam.engine import BeamEngine
 from corpusforge.progress import Silent
 from corpusforge.tokens.counts import count_words
 from corpusforge.tokens.learn_wordpiece import learn_wordpiece
-from tests.beam.counting_work import CountingWork, units
 from tests.beam.fake_dataflow import BUCKET, FakeDataflow, fake_dataflow
 from tests.beam.test_stage_graphs import ROWS
+from tests.counting_work import CountingWork, units
 
 pytestmark = pytest.mark.slow
 

@@ -20,12 +20,12 @@ from corpusforge.sections import Dedupe, Instances
 from corpusforge.tokens.counts import count_words, select_counts
 from corpusforge.tokens.learn_wordpiece import learn_wordpiece
 from corpusforge.tokens.words import UNCASED
-from tests.beam.counting_work import CountingWork, units
 from tests.beam.documents_on_disk import documents, write_units
 from tests.beam.raw_pages import write_pages
 from tests.beam.test_clean_stage import run as clean
 from tests.beam.test_instances_workers import SECTIONS
 from tests.beam.test_stage_graphs import content
+from tests.counting_work import CountingWork, units
 
 pytestmark = pytest.mark.slow
 

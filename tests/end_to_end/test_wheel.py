@@ -52,7 +52,7 @@ def test_a_recipe_runs_from_any_directory(unpacked: Path, tmp_path: Path) -> Non
 def test_a_missing_part_says_what_to_install(unpacked: Path, tmp_path: Path, module: str) -> None:
     """A module of that name that cannot be found stands for an environment without the extra."""
     words = {
-        "apache_beam": ["run", "quickstart", "--until", "clean"],
+        "apache_beam": ["run", "quickstart", "--until", "dedupe"],
         "torch": ["pretrain", "x", "--output", "y"],
         "plotly": ["run", "quickstart"],
     }[module]

@@ -1,4 +1,4 @@
-"""A small unit work for the engine's tests: importable by worker processes, writes real shards, can be told to fail."""
+"""Work for the tests of pool and engine: workers can import it, it writes real shards, and fails on request."""
 
 from __future__ import annotations
 
@@ -63,11 +63,10 @@ def units(count: int = 7) -> list[ShardUnit]:
 if __name__ == "__main__":  # a run of its own, to be interrupted from outside
     import sys
 
-    from corpusforge.beam.engine import BeamEngine
-    from corpusforge.progress import Silent
+    from corpusforge.pool import run_units
 
     folder = sys.argv[1]
     work = CountingWork(folder, seconds=float(sys.argv[2]))
     Path(folder).mkdir(exist_ok=True)
     many = units()
-    BeamEngine(2).map(work, many, [u.bytes for u in many], label="count", folder=folder, progress=Silent())
+    run_units(work, many, [u.bytes for u in many], 2, folder, lambda _: None)
