@@ -16,7 +16,7 @@ from typing import Any
 
 from corpusforge import errors
 from corpusforge.bundled import bundled
-from corpusforge.sections import Recipe, settings, warn_renamed
+from corpusforge.sections import Recipe, output_settings, settings, warn_renamed
 
 
 def build(values: Mapping[str, Any], *, where: str, base: Recipe | None = None) -> Recipe:
@@ -174,6 +174,15 @@ def present_key(key: str) -> str:
     """The dotted key of a setting as it is named today, given that or its name before a rename."""
     old = {f"{k.rpartition('.')[0]}.{spec.was}": k for k, spec in settings().items() if spec.was}
     return old.get(key, key)
+
+
+def digested(section: Any, **contents: Any) -> dict[str, Any]:
+    """The settings of a section for a stage's digest: those that change its output.
+
+    ``contents``: in place of paths, the digests of what they name.
+    """
+    names = output_settings(section)
+    return {key: value for key, value in as_dict(section).items() if key in names} | contents
 
 
 def as_dict(recipe: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from corpusforge.sections.fields import (
     at_least,
     between,
     option,
+    output_settings,
     plain_name,
     some_of,
     warn_renamed,
@@ -23,6 +24,6 @@ from corpusforge.sections.vocab import Vocab
 
 __all__ = [
     "LINE", "READS", "Check", "Clean", "Dedupe", "Evaluate", "Input", "Instances", "OneOf", "Pretrain", "Recipe",
-    "Setting", "Urls", "Vocab", "all_of", "at_least", "between", "option", "plain_name", "settings", "some_of",
-    "warn_renamed",
+    "Setting", "Urls", "Vocab", "all_of", "at_least", "between", "option", "output_settings", "plain_name", "settings",
+    "some_of", "warn_renamed",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ import functools
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import field, fields
 from typing import Any
 
 Check = Callable[[Any], str | None]
@@ -130,3 +130,11 @@ def option(
 def warn_renamed(old: str, new: str) -> None:
     """Print one line on stderr: an old key or flag still works, and what to write instead."""
     sys.stderr.write(f"corpusforge: {old} was renamed: use {new}\n")
+
+
+def output_settings(section: Any) -> set[str]:
+    """Names of the settings of a section (a dataclass or an instance of it) that decide what its stage writes.
+
+    Paths are not among them: what they name is in a stage's digest by its content.
+    """
+    return {spec.name for spec in fields(section) if spec.metadata["changes_output"] and not spec.metadata["is_path"]}

@@ -9,7 +9,7 @@ from corpusforge import errors, recipe, shards
 from corpusforge.sections import Recipe
 from corpusforge.shards import Manifest
 from corpusforge.stages import stage
-from corpusforge.stages.output_folder import claim, digest_of, finished
+from corpusforge.stages.output_folder import claim, digest_of
 from corpusforge.stages.stage import Execution, Outcome
 
 
@@ -24,30 +24,30 @@ def build_instances(made: Recipe, upstream: str, vocab_folder: str, output: str,
     if not before.rows["documents"]:
         raise errors.InputMissing(upstream, "no documents are left", "look at its rejects: corpusforge inspect")
     vocab = Vocab.load(vocab_folder)
-    section: dict[str, Any] = {"instances": recipe.as_dict(made.instances), "seed": made.seed}
-    section["instances"]["mask_lexicon"] = _lexicon_digest(vocab, made)
+    section = {
+        "instances": recipe.digested(made.instances, mask_lexicon=_lexicon_digest(vocab, made)),
+        "seed": made.seed,
+    }
     above = {"documents": before.content["documents"], "vocab": vocab.digest}
     how: dict[str, Any] = {"reads": [upstream, vocab_folder], "cuts": stage.cuts_of(before, "documents")}
-    with claim(output, "build-instances", section, above, overwrite=execution.overwrite, **how) as digest:
-        manifest = finished(output, digest)
-        if manifest:
+    with claim(output, "build-instances", section, above, overwrite=execution.overwrite, **how) as claimed:
+        if manifest := claimed.finished():
             return Outcome(output, manifest, skipped=True)
         from corpusforge.beam import instances as beam_instances
 
-        with stage.timed(output, "build-instances", execution) as measured:
+        with stage.timed(claimed, execution) as measured:
             for name, data in vocab.save_files().items():
                 shards.write_bytes(shards.join(output, f"vocab/{name}"), data)
             run = beam_instances.run
             encoded = run(engine, made.instances, made.seed, vocab, units, output, execution.progress)
         stage.check_units(output, len(units))
-        result = stage.manifest_of(output, "build-instances", digest, section, above, units=len(units))
+        result = stage.manifest_of(claimed, units=len(units))
         judged = _judged(made, vocab, result, output)
         parts = {split: judged[split] for split in ("train", "heldout")}
         judge_whole(parts, where=output, documents=before.rows["documents"], encoded=encoded, rows=result.rows)
         result = dataclasses.replace(result, statistics={**judged, "encoded": encoded})
         _write_dataset_files(made, result, output)
-        result.save(output)
-        return Outcome(output, result, False, measured["seconds"], int(measured["peak_rss"]))
+        return stage.saved(claimed, result, measured)
 
 
 def _lexicon_digest(vocab: Any, made: Recipe) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from corpusforge import errors, recipe, shards
 from corpusforge.sections import Clean, Recipe
 from corpusforge.stages import stage, warnings
-from corpusforge.stages.output_folder import check_apart, claim, digest_of, finished
+from corpusforge.stages.output_folder import check_apart, claim, digest_of
 from corpusforge.stages.stage import Execution, Outcome
 
 if TYPE_CHECKING:
@@ -31,16 +31,13 @@ def clean(made: Recipe, output: str, execution: Execution) -> Outcome:
     check_apart(output, made.input.paths)
     units = plan(made, output)
     cleaner = cleaner_of(made)
-    section: dict[str, Any] = {"input": _input_section(made), "clean": recipe.as_dict(made.clean)}
-    section["urls"] = {"duplicates": made.urls.duplicates}  # the lists' entries are in the digest of the rules
-    section["steps"] = cleaner.resources()
-    section["clean"]["rules"] = [Path(name).name.removesuffix(".toml") for name in made.clean.rules]
-    for path in ("badwords", "contamination"):
-        section["clean"].pop(path)  # not where files lie: what they say is with the steps
+    section: dict[str, Any] = {"input": recipe.digested(made.input), "urls": recipe.digested(made.urls)}
+    names = [Path(name).name.removesuffix(".toml") for name in made.clean.rules]
+    section["clean"] = recipe.digested(made.clean, rules=names)
+    section["steps"] = cleaner.resources()  # the content of rules and of all lists and files
     above = {"input": _fingerprint(made, units)}
-    with claim(output, "clean", section, above, overwrite=execution.overwrite) as digest:
-        manifest = finished(output, digest)
-        if manifest:
+    with claim(output, "clean", section, above, overwrite=execution.overwrite) as claimed:
+        if manifest := claimed.finished():
             return _readable(made, Outcome(output, manifest, skipped=True))
         from corpusforge.beam import clean as beam_clean
         from corpusforge.documents.plan import unit_size
@@ -50,11 +47,13 @@ def clean(made: Recipe, output: str, execution: Execution) -> Outcome:
             execution.progress.say(line)
         keep_rejects = made.clean.rejects == "all"
         work = CleanWork(output, read_options(made), cleaner, made.clean.shard_megabytes * MEGABYTE, keep_rejects)
-        with stage.timed(output, "clean", execution) as measured:
+        with stage.timed(claimed, execution) as measured:
             sizes = [unit_size(unit) for unit in units]
             memory = made.urls.memory_megabytes * MEGABYTE if made.urls.duplicates == "newest" else 0
             beam_clean.run(engine, work, units, sizes, output, execution.progress, newest_memory=memory)
-        return _readable(made, stage.finish(output, "clean", digest, section, above, len(units), measured))
+        stage.check_units(output, len(units))
+        manifest = stage.manifest_of(claimed, units=len(units))
+        return _readable(made, stage.saved(claimed, manifest, measured))
 
 
 def _readable(made: Recipe, outcome: Outcome) -> Outcome:
@@ -130,13 +129,6 @@ def plan(made: Recipe, output: str = "") -> list[Unit]:
     units = plan_units(made.input.paths, format=made.input.format, unit_bytes=size, leave_out=output)
     check_columns(units, read_options(made))
     return units
-
-
-def _input_section(made: Recipe) -> dict[str, Any]:
-    """The input's settings without where it lies: a corpus that was moved is the same corpus."""
-    section = recipe.as_dict(made.input)
-    section.pop("paths")
-    return section
 
 
 def _fingerprint(made: Recipe, units: list[Unit]) -> str:

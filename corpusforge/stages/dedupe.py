@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from corpusforge import errors, recipe
 from corpusforge.sections import Recipe
 from corpusforge.stages import stage
-from corpusforge.stages.output_folder import claim, digest_of, finished
+from corpusforge.stages.output_folder import claim, digest_of
 from corpusforge.stages.stage import Execution, Outcome
 from corpusforge.stages.unused_settings import unused_lines
 
@@ -39,8 +39,7 @@ def dedupe(made: Recipe, upstream: str, output: str, execution: Execution) -> Ou
     for line in unused_lines(made, "dedupe"):
         execution.progress.say(line)
     before, units = stage.upstream_units(upstream, "documents")
-    section: dict[str, Any] = {"dedupe": recipe.as_dict(made.dedupe)}
-    section["dedupe"].pop("memory_megabytes")  # how, not what
+    section: dict[str, Any] = {"dedupe": recipe.digested(made.dedupe)}
     if "lines" in made.dedupe.method:
         from corpusforge.sentences.counter import SentenceCounter
 
@@ -52,18 +51,18 @@ def dedupe(made: Recipe, upstream: str, output: str, execution: Execution) -> Ou
 
         memory.plan(made.dedupe.memory_megabytes * MEGABYTE, 1, 0)  # refused before anything is done
     above = {"documents": before.content["documents"]}
-    if section["dedupe"].pop("index"):  # paths; what they hold decides
+    if made.dedupe.index:
         above["index"] = _index_digest(made)
     how: dict[str, Any] = {"reads": [upstream, *made.dedupe.index], "cuts": stage.cuts_of(before, "documents")}
-    with claim(output, "dedupe", section, above, overwrite=execution.overwrite, **how) as digest:
-        manifest = finished(output, digest)
-        if manifest:
+    with claim(output, "dedupe", section, above, overwrite=execution.overwrite, **how) as claimed:
+        if manifest := claimed.finished():
             return Outcome(output, manifest, skipped=True)
         from corpusforge.beam import dedupe as beam_dedupe
 
         budget = made.dedupe.memory_megabytes * MEGABYTE if engine.is_local else 0
-        with stage.timed(output, "dedupe", execution, budget) as measured:
+        with stage.timed(claimed, execution, budget) as measured:
             size = int(before.statistics.get("text_bytes_out", 0))
             done = beam_dedupe.run(engine, made.dedupe, units, output, execution.progress, text_bytes=size)
-        counted = {"tallies": done.tallies, "statistics": done.statistics}
-        return stage.finish(output, "dedupe", digest, section, above, done.parts, measured, **counted)
+        stage.check_units(output, done.parts)
+        manifest = stage.manifest_of(claimed, units=done.parts, tallies=done.tallies, statistics=done.statistics)
+        return stage.saved(claimed, manifest, measured)

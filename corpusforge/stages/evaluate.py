@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from corpusforge import errors, shards
+from corpusforge import errors, recipe, shards
 from corpusforge.sections import Recipe
 from corpusforge.stages import evaluation_output, pretrain, stage
-from corpusforge.stages.output_folder import claim, digest_of, finished
+from corpusforge.stages.output_folder import claim, digest_of
 from corpusforge.stages.stage import Execution, Outcome
-
-TESTED_HOW = ("batch_tokens", "blimp_data", "glue_data", "squad_data")
-"""Settings that say how to train or test, and not what comes out: no part of the digest."""
 
 
 def evaluate(made: Recipe, checkpoint: str, data: str | None, output: str | None, execution: Execution) -> Outcome:
@@ -21,16 +19,15 @@ def evaluate(made: Recipe, checkpoint: str, data: str | None, output: str | None
     model = _model_folder(checkpoint)
     target = output or "-".join([checkpoint.rstrip("/"), "evaluation", *made.evaluate.tasks])
     settings = made.evaluate
-    section = pretrain._digested(settings, made.seed, TESTED_HOW)
+    section = {"evaluate": recipe.digested(settings), "seed": made.seed}
     above = _tested(made, model, data)
     reads = [model, data or model]
-    with claim(target, "evaluate", section, above, overwrite=execution.overwrite, reads=reads) as digest:
-        done = finished(target, digest)
-        if done:
-            return Outcome(target, done, skipped=True)
+    with claim(target, "evaluate", section, above, overwrite=execution.overwrite, reads=reads) as claimed:
+        if manifest := claimed.finished():
+            return Outcome(target, manifest, skipped=True)
         from corpusforge.evaluate.run import evaluate as run_tasks
 
-        with stage.timed(target, "evaluate", execution) as measured:
+        with stage.timed(claimed, execution) as measured:
             found = run_tasks(
                 model,
                 settings.tasks,
@@ -44,8 +41,9 @@ def evaluate(made: Recipe, checkpoint: str, data: str | None, output: str | None
             shards.write_json(shards.join(target, "evaluation.json"), found)
             evaluation_output.update_card(model, found)
         numbers = _figures(found["tasks"])
-        result = stage.manifest_of(target, "evaluate", digest, section, above, statistics=numbers)
-        return pretrain._saved(target, result, {"evaluation": digest_of(found["tasks"])}, measured)
+        manifest = stage.manifest_of(claimed, statistics=numbers)
+        manifest = dataclasses.replace(manifest, content={"evaluation": digest_of(found["tasks"])})
+        return stage.saved(claimed, manifest, measured)
 
 
 def _tested(made: Recipe, model: str, data: str | None) -> dict[str, str]:
@@ -65,7 +63,9 @@ def _tested(made: Recipe, model: str, data: str | None) -> dict[str, str]:
 def _figures(tasks: dict[str, Any]) -> dict[str, Any]:
     """The numbers of all tasks, without those of each paradigm, of which there are 67, and of how it was done."""
     return {
-        k: v for k, v in pretrain._numbers(_without(tasks, ("paradigms", "tuning"))).items() if not isinstance(v, bool)
+        k: v
+        for k, v in pretrain.numbers_of(_without(tasks, ("paradigms", "tuning"))).items()
+        if not isinstance(v, bool)
     }
 
 

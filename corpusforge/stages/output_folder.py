@@ -1,13 +1,15 @@
-"""Whose a folder is: claimed by one stage under one digest, by one process at a time.
+"""Output-folder ownership and locking: one stage, one digest, one process at a time.
 
-A stage's digest is of its recipe sections, its code version, the seed and the digests of what it reads. A folder that
-carries the same digest is skipped or gone on with; one that carries another is refused, unless told to overwrite, and
-then only what stages write is removed.
+A stage's digest covers its recipe sections, its code version, the seed and the digests of what it reads. A folder with
+the same digest is up to date, or resumed; one with another digest is refused unless it is to be overwritten, and then
+only what stages write is removed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +19,7 @@ from typing import Any
 import xxhash
 
 from corpusforge import errors, shards
+from corpusforge.sections import settings
 from corpusforge.shards import Manifest
 
 RUN = "run.json"
@@ -24,7 +27,7 @@ LOCK = ".lock"
 TIMING = "timing.json"
 
 CODE_VERSIONS = {"clean": 4, "dedupe": 3, "train-vocab": 2, "build-instances": 2, "pretrain": 2, "evaluate": 2}
-"""Raised when a stage's output changes for the same recipe and input, so that old folders are not taken for new."""
+"""Raised when a stage's output changes for the same recipe and input, so that old folders do not count as finished."""
 
 
 def digest_of(value: Any) -> str:
@@ -36,9 +39,30 @@ def digest_of(value: Any) -> str:
     return xxhash.xxh3_128_hexdigest(json.dumps(value, sort_keys=True, ensure_ascii=False).encode())
 
 
-def stage_digest(stage: str, recipe: Mapping[str, Any], upstream: Mapping[str, str]) -> str:
-    """The digest a finished stage carries in its manifest."""
-    return digest_of([stage, CODE_VERSIONS[stage], recipe, upstream])
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """A folder held for a stage. ``recipe``: sections of settings; ``upstream``: digests of what the stage reads."""
+
+    folder: str
+    stage: str
+    recipe: Mapping[str, Any]
+    upstream: Mapping[str, str]
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """The digest that the finished stage carries in its manifest."""
+        return digest_of([self.stage, CODE_VERSIONS[self.stage], _with_old_names(self.recipe), self.upstream])
+
+    def finished(self) -> Manifest | None:
+        """The manifest of the stage where it is complete under this digest and has all its shards, else None."""
+        try:
+            manifest = Manifest.load(self.folder)
+        except errors.ManifestInvalid:
+            return None  # missing or cut short: the stage gathers it again
+        if manifest.digest != self.digest:
+            return None
+        paths = (path for table in manifest.shards for path in manifest.paths(self.folder, table))
+        return manifest if all(map(shards.exists, paths)) else None
 
 
 @contextlib.contextmanager
@@ -51,58 +75,55 @@ def claim(
     overwrite: bool = False,
     reads: Sequence[str] = (),
     cuts: str = "",
-) -> Iterator[str]:
-    """Hold a folder for a stage while the block runs; gives the stage's digest.
+) -> Iterator[Claim]:
+    """Hold a folder for a stage while the block runs.
 
-    ``overwrite``: replace another run's output, or begin an unfinished one anew. ``reads``: what the stage reads, which
-    must not lie in the folder. ``cuts``: digest of how the input is cut into units; unfinished output of other cuts is
-    begun anew, as its shards are of other units.
+    ``overwrite``: replace another run's output, or restart an unfinished one. ``reads``: what the stage reads, which
+    must not be in the folder. ``cuts``: digest of how the input is divided into work units; unfinished output of
+    another division is restarted, as its shards are of other units.
 
     Raises `errors.OutputTaken` where the folder holds something else and is not to be overwritten, or where another
     process is writing to it.
     """
-    digest = stage_digest(stage, recipe, upstream)
+    claimed = Claim(folder, stage, recipe, upstream)
     check_apart(folder, reads)
     with _locked(folder):
         held = _held(folder)
-        mine = held is not None and held.get("digest") == digest
+        mine = held is not None and held.get("digest") == claimed.digest
         if not mine and (held or _has_files(folder)):
-            _make_way(folder, held, stage, recipe, upstream, overwrite=overwrite)
-        elif mine and held and (overwrite or held.get("cuts") != cuts) and not finished(folder, digest):
+            _make_way(claimed, held, overwrite=overwrite)
+        elif mine and held and (overwrite or held.get("cuts") != cuts) and not claimed.finished():
             clear(folder)
-        note = {"stage": stage, "digest": digest, "cuts": cuts, "recipe": dict(recipe), "upstream": dict(upstream)}
-        shards.write_json(shards.join(folder, RUN), note)
-        yield digest
+        note = {"stage": stage, "digest": claimed.digest, "cuts": cuts}
+        shards.write_json(shards.join(folder, RUN), note | {"recipe": dict(recipe), "upstream": dict(upstream)})
+        yield claimed
 
 
-def _make_way(
-    folder: str,
-    held: Mapping[str, Any] | None,
-    stage: str,
-    recipe: Mapping[str, Any],
-    upstream: Mapping[str, str],
-    *,
-    overwrite: bool,
-) -> None:
-    """Empty a folder that holds another run of ours, where that was asked for or nothing of it is worth keeping."""
+def _with_old_names(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """Renamed settings by the name that earlier releases digested, so that their folders count as finished."""
+    was = {key: spec.was for key, spec in settings().items() if spec.was}
+    return {
+        section: {was.get(f"{section}.{key}", key): value for key, value in values.items()}
+        if isinstance(values, Mapping)
+        else values
+        for section, values in recipe.items()
+    }
+
+
+def _make_way(claimed: Claim, held: Mapping[str, Any] | None, *, overwrite: bool) -> None:
+    """Empty a folder that holds another run of ours, where that was requested or nothing in it is worth keeping."""
+    folder = claimed.folder
     if held is None:
         mend = "choose another folder (--overwrite only replaces a stage's output)"
         raise errors.OutputTaken(folder, "holds files that no stage wrote", mend)
     written = shards.exists(shards.join(folder, shards.MANIFEST)) or any(_worth_keeping(folder, n) for n in WRITTEN)
-    barren = held.get("stage") == stage and not written
-    if not (overwrite or barren):
-        what = _difference(held, stage, recipe, upstream)
-        raise errors.OutputTaken(
-            folder, what, f"choose another folder{_going_on(folder, held, stage)}, or --overwrite to replace it"
-        )
+    if not overwrite and (written or held.get("stage") != claimed.stage):
+        model = shards.join(folder, "model")
+        is_model = claimed.stage == held.get("stage") == "pretrain" and shards.exists(f"{model}/config.json")
+        further = f" (with --init {model} it trains this model further)" if is_model else ""
+        mend = f"choose another folder{further}, or --overwrite to replace it"
+        raise errors.OutputTaken(folder, _difference(held, claimed), mend)
     clear(folder)
-
-
-def _going_on(folder: str, held: Mapping[str, Any], stage: str) -> str:
-    """How to train further what a folder holds: its weights are what another folder may begin from."""
-    model = shards.join(folder, "model")
-    is_model = stage == held.get("stage") == "pretrain" and shards.exists(shards.join(model, "config.json"))
-    return f" (with --init {model} it trains this model further)" if is_model else ""
 
 
 WRITTEN = (
@@ -119,11 +140,11 @@ BAD_STEP = re.compile(r"bad-step-\d+(-rank-\d+)?\.safetensors")
 
 
 REDONE = re.compile(r"part-\d{5}\.arrow")
-"""Counted words, which no run goes on with: the learner that failed on them leaves them, and they are counted anew."""
+"""Counted words, which no run resumes: a learner that failed leaves them, and they are counted again."""
 
 
 def _worth_keeping(folder: str, name: str) -> bool:
-    """Whether a folder of an unfinished run holds what it could go on with, or what no stage wrote."""
+    """Whether a folder of an unfinished run holds what it could resume, or what no stage wrote."""
     files = shards.list_names(shards.join(folder, name), "")
     return not all(map(REDONE.fullmatch, files)) if name == "words" else bool(files)
 
@@ -162,18 +183,6 @@ def _locked(folder: str) -> Iterator[None]:
             Path(folder).rmdir()
 
 
-def finished(folder: str, digest: str) -> Manifest | None:
-    """The manifest of a stage that is complete under this digest and has all its shards, else None."""
-    try:
-        manifest = Manifest.load(folder)
-    except errors.ManifestInvalid:
-        return None  # missing or cut short: the stage gathers it again
-    if manifest.digest != digest:
-        return None
-    paths = (path for table in manifest.shards for path in manifest.paths(folder, table))
-    return manifest if all(map(shards.exists, paths)) else None
-
-
 def check_apart(folder: str, reads: Sequence[str]) -> None:
     """Raise `errors.OutputTaken` where something that is read lies in the folder that is written."""
     for path in reads:
@@ -204,14 +213,15 @@ def _has_files(folder: str) -> bool:
     return bool(shards.list_names(folder, ""))
 
 
-def _difference(held: Mapping[str, Any], stage: str, recipe: Mapping[str, Any], upstream: Mapping[str, str]) -> str:
-    if held.get("stage") != stage:
+def _difference(held: Mapping[str, Any], claimed: Claim) -> str:
+    if held.get("stage") != claimed.stage:
         return f"already holds the stage '{held.get('stage')}'"
-    old, new = (_flat(json.loads(json.dumps(kept))) for kept in (held.get("recipe", {}), recipe))
+    now = json.loads(json.dumps(claimed.recipe))
+    old, new = (_flat(_with_old_names(recipe)) for recipe in (held.get("recipe", {}), now))
     changed = [_change(k, old.get(k), new.get(k)) for k in sorted(old | new) if old.get(k) != new.get(k)]
-    if not changed and held.get("upstream") != dict(upstream):
+    if not changed and held.get("upstream") != dict(claimed.upstream):
         changed = ["other input"]
-    return f"already holds another run of {stage} ({'; '.join(changed[:3]) or 'of another version'})"
+    return f"already holds another run of {claimed.stage} ({'; '.join(changed[:3]) or 'of another version'})"
 
 
 SHOWN = 60

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from corpusforge import errors, recipe, shards
@@ -14,14 +14,8 @@ from corpusforge.sections import Recipe
 from corpusforge.shards import Manifest
 from corpusforge.stages import stage
 from corpusforge.stages.model_card import of_corpus, title
-from corpusforge.stages.output_folder import RUN, claim, digest_of, finished
+from corpusforge.stages.output_folder import RUN, claim, digest_of
 from corpusforge.stages.stage import Execution, Outcome
-
-TRAINED_HOW = (
-    *("checkpoint_steps", "keep_checkpoints", "evaluate_steps", "log_steps", "tensorboard"),
-    *("keep_best", "wandb", "on_spike", "loader_threads"),
-    *("device", "threads", "sharding", "allow_new_data", "init"),  # init: its weights are a digest of their own
-)
 
 
 def _data(data: str) -> tuple[Manifest, str]:
@@ -49,12 +43,6 @@ def plan(made: Recipe, data: str) -> dict[str, Any]:
     return trainer_plan(data, _settings(made, manifest), vocab_folder=shards.join(data, "vocab"))
 
 
-def _digested(section: Any, seed: int, how: Sequence[str]) -> dict[str, Any]:
-    """A section's settings that decide what comes out. ``how``: those that say how it is done."""
-    settings = {key: value for key, value in recipe.as_dict(section).items() if key not in how}
-    return {type(section).__name__.lower(): settings, "seed": seed}
-
-
 def pretrain(made: Recipe, data: str, output: str, execution: Execution, *, resume: bool) -> Outcome:
     """Train an encoder: ``model/``, ``checkpoints/``, ``log.jsonl``; under torchrun, as one of its ranks."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
@@ -71,7 +59,7 @@ def _pretrain(made: Recipe, data: str, output: str, execution: Execution, ranks:
     manifest, fingerprint = _data(data)
     settings = _settings(made, manifest)
     check_preset(made)
-    section = _digested(made.pretrain, made.seed, TRAINED_HOW)
+    section: dict[str, Any] = {"pretrain": recipe.digested(made.pretrain), "seed": made.seed}
 
     def train() -> dict[str, Any]:
         from corpusforge.trainer import loop
@@ -98,9 +86,19 @@ def _pretrain(made: Recipe, data: str, output: str, execution: Execution, ranks:
         with _others_end_with(ranks):
             above = _above(made, settings, data, output, fingerprint)
             reads = [path for path in (data, made.pretrain.init) if path]
-            claimed = claim(output, "pretrain", section, above, overwrite=execution.overwrite, reads=reads)
-            digest = held.enter_context(claimed)
-        return _train_unless_done(output, execution, ranks, digest, section, above, train, made.pretrain.allow_new_data)
+            holding = claim(output, "pretrain", section, above, overwrite=execution.overwrite, reads=reads)
+            claimed = held.enter_context(holding)
+        done = claimed.finished()
+        is_whole = done is not None and not made.pretrain.allow_new_data
+        if ranks:
+            ranks.from_first("end" if is_whole else "train")
+        if done and is_whole:
+            return Outcome(output, done, skipped=True)
+        with stage.timed(claimed, execution) as measured:
+            facts = train()
+        weights = shards.file_digest(shards.join(output, "model/model.safetensors"))
+        result = stage.manifest_of(claimed, statistics=numbers_of(facts, leave_out="seconds"))
+        return stage.saved(claimed, dataclasses.replace(result, content={"model": weights}), measured)
 
 
 @contextlib.contextmanager
@@ -122,38 +120,6 @@ def _above(made: Recipe, settings: Any, data: str, output: str, fingerprint: str
     held = _held_data(output) if made.pretrain.allow_new_data else None
     above = {"instances": held or fingerprint}
     return above | {"init": _initial_digest(settings, data)} if made.pretrain.init else above
-
-
-def _train_unless_done(
-    output: str,
-    execution: Execution,
-    ranks: Any,
-    digest: str,
-    section: dict[str, Any],
-    above: dict[str, str],
-    train: Callable[[], dict[str, Any]],
-    may_go_on: bool,
-) -> Outcome:
-    """The first rank's part behind the claim: the others train with it, or end. ``may_go_on``: on other data."""
-    done = finished(output, digest)
-    is_whole = done is not None and not may_go_on
-    if ranks:
-        ranks.from_first("end" if is_whole else "train")
-    if done and is_whole:
-        return Outcome(output, done, skipped=True)
-    with stage.timed(output, "pretrain", execution) as measured:
-        facts = train()
-    weights = shards.file_digest(shards.join(output, "model/model.safetensors"))
-    numbers = _numbers(facts, leave_out="seconds")
-    result = stage.manifest_of(output, "pretrain", digest, section, above, statistics=numbers)
-    return _saved(output, result, {"model": weights}, measured)
-
-
-def _saved(output: str, result: Manifest, content: dict[str, str], measured: Mapping[str, float]) -> Outcome:
-    """The manifest with the digests of what is no table, written."""
-    result = dataclasses.replace(result, content=content)
-    result.save(output)
-    return Outcome(output, result, False, measured["seconds"], int(measured["peak_rss"]))
 
 
 def _initial_digest(settings: Any, data: str) -> str:
@@ -178,7 +144,7 @@ def _held_data(output: str) -> str | None:
     return str(held) if held else None
 
 
-def _numbers(facts: dict[str, Any], *, leave_out: str = "") -> dict[str, Any]:
+def numbers_of(facts: dict[str, Any], *, leave_out: str = "") -> dict[str, Any]:
     """The numbers among nested facts, by joined names."""
     return {k: v for k, v in _flat(facts).items() if isinstance(v, int | float) and k != leave_out}
 

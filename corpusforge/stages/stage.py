@@ -1,4 +1,4 @@
-"""What every stage does around its work: list its units, gather its manifest, time itself, fingerprint its input."""
+"""What every stage does around its work: list its units, gather its manifest, measure itself, fingerprint its input."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from corpusforge.content import combine
 from corpusforge.engine import Engine
 from corpusforge.progress import Progress, Silent
 from corpusforge.shards import Manifest, Tallies
-from corpusforge.stages.output_folder import TIMING, digest_of
+from corpusforge.stages.output_folder import TIMING, Claim, digest_of
 from corpusforge.units import ShardUnit
 
 
@@ -37,7 +37,7 @@ class Execution:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """A finished stage: where it lies, its manifest, and whether there was nothing to do."""
+    """A finished stage: its folder, its manifest, and whether it was up to date already."""
 
     folder: str
     manifest: Manifest
@@ -47,32 +47,28 @@ class Outcome:
 
 
 def manifest_of(
-    folder: str,
-    stage: str,
-    digest: str,
-    recipe: Mapping[str, Any],
-    upstream: Mapping[str, str],
+    claimed: Claim,
     *,
+    units: int | None = None,
     tallies: Tallies | None = None,
     statistics: Mapping[str, Any] | None = None,
-    units: int | None = None,
 ) -> Manifest:
     """Gather the entries of a stage's first ``units`` units (None: all) into a manifest; it is not saved yet.
 
     ``tallies``: instead of those of the entries; ``statistics``: over those of the entries.
     """
-    found, gathered, counted = shards.gather(shards.load_entries(folder, units))
+    tables, gathered, counted = shards.gather(shards.load_entries(claimed.folder, units))
     return Manifest(
-        stage=stage,
-        digest=digest,
-        content={table: combine(s.content for s in many) for table, many in found.items()},
-        rows={table: sum(s.rows for s in many) for table, many in found.items()},
-        bytes={table: sum(s.bytes for s in many) for table, many in found.items()},
-        shards=found,
+        stage=claimed.stage,
+        digest=claimed.digest,
+        content={table: combine(s.content for s in many) for table, many in tables.items()},
+        rows={table: sum(s.rows for s in many) for table, many in tables.items()},
+        bytes={table: sum(s.bytes for s in many) for table, many in tables.items()},
+        shards=tables,
         tallies=gathered if tallies is None else tallies,
         statistics={**counted, **(statistics or {})},
-        recipe=dict(recipe),
-        upstream=dict(upstream),
+        recipe=dict(claimed.recipe),
+        upstream=dict(claimed.upstream),
         versions=versions(),
     )
 
@@ -83,28 +79,14 @@ def check_units(folder: str, units: int) -> None:
     missing = sorted(set(range(units)) - complete)
     if missing:
         raise errors.ManifestInvalid(
-            folder, f"{len(missing)} of {units} work units left no output (first: {missing[0]})", "run the stage again"
+            folder, f"{len(missing)} of {units} work units have no output (first: {missing[0]})", "run the stage again"
         )
 
 
-def finish(
-    folder: str,
-    stage: str,
-    digest: str,
-    recipe: Mapping[str, Any],
-    upstream: Mapping[str, str],
-    units: int,
-    measured: Mapping[str, float],
-    *,
-    tallies: Tallies | None = None,
-    statistics: Mapping[str, Any] | None = None,
-) -> Outcome:
-    """Check that every unit left its output, write the manifest, and give the outcome. The rest as in `manifest_of`."""
-    check_units(folder, units)
-    counted: dict[str, Any] = {"tallies": tallies, "statistics": statistics}
-    manifest = manifest_of(folder, stage, digest, recipe, upstream, units=units, **counted)
-    manifest.save(folder)
-    return Outcome(folder, manifest, False, measured["seconds"], int(measured["peak_rss"]))
+def saved(claimed: Claim, manifest: Manifest, measured: Mapping[str, float]) -> Outcome:
+    """Write the manifest of a finished stage, and give its outcome."""
+    manifest.save(claimed.folder)
+    return Outcome(claimed.folder, manifest, False, measured["seconds"], int(measured["peak_rss"]))
 
 
 def upstream_units(folder: str, table: str) -> tuple[Manifest, list[ShardUnit]]:
@@ -119,7 +101,7 @@ def upstream_units(folder: str, table: str) -> tuple[Manifest, list[ShardUnit]]:
 
 
 def versions() -> dict[str, str]:
-    """Versions of what decides the output: CorpusForge, Python and the libraries it leans on."""
+    """Versions of what decides the output: CorpusForge, Python and the libraries it uses."""
     found = {"corpusforge": __version__, "python": platform.python_version()}
     for name in (
         "pyarrow",
@@ -138,10 +120,10 @@ def versions() -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def timed(folder: str, stage: str, execution: Execution, budget: int = 0) -> Iterator[dict[str, float]]:
+def timed(claimed: Claim, execution: Execution, budget: int = 0) -> Iterator[dict[str, float]]:
     """Measure a stage: wall seconds, and the peak of the summed RSS of its processes; written to ``timing.json``.
 
-    ``budget``: bytes of memory that were asked for (0: none were); a higher peak is said, and written beside it.
+    ``budget``: bytes of memory that may be used (0: no limit was given); a higher peak is reported.
     """
     measured: dict[str, float] = {"seconds": 0.0, "peak_rss": 0.0}
     stop = threading.Event()
@@ -154,13 +136,14 @@ def timed(folder: str, stage: str, execution: Execution, budget: int = 0) -> Ite
         stop.set()
         watcher.join()
         measured["seconds"] = time.monotonic() - began
-    timing = {"stage": stage, "workers": execution.workers, "runner": execution.runner, **measured}
+    timing = {"stage": claimed.stage, "workers": execution.workers, "runner": execution.runner, **measured}
     if budget:
         timing |= {"memory_budget": budget, "over_budget": measured["peak_rss"] > budget}
-    shards.write_json(shards.join(folder, TIMING), timing)
+    shards.write_json(shards.join(claimed.folder, TIMING), timing)
     if budget and measured["peak_rss"] > budget:
         peak, asked = measured["peak_rss"] / 2**20, budget / 2**20
-        execution.progress.say(f"warning: {stage} took {peak:,.0f} MiB of memory, more than the {asked:,.0f} asked for")
+        line = f"warning: {claimed.stage} took {peak:,.0f} MiB of memory, more than the budget of {asked:,.0f}"
+        execution.progress.say(line)
 
 
 def _watch_memory(measured: dict[str, float], stop: threading.Event) -> None:
@@ -176,7 +159,7 @@ def _watch_memory(measured: dict[str, float], stop: threading.Event) -> None:
 
 
 def cuts_of(manifest: Manifest, table: str) -> str:
-    """Digest of how a table is cut into shards: unfinished work on other cuts cannot be gone on with."""
+    """Digest of how a table is divided into shards: unfinished work on another division cannot be resumed."""
     return digest_of([[shard.rows, shard.digest] for shard in manifest.shards[table]])
 
 
@@ -184,7 +167,7 @@ def fingerprint(paths: Iterable[tuple[str, str]]) -> str:
     """Digest of input files given as (path, source): names, sizes, and the first and last 64 KiB of local ones.
 
     Cheap for terabytes, the same in every clone; a file altered in its middle at equal length is not noticed. Of
-    remote files it holds what the store tells: size and entity tag, checksum or time of change.
+    remote files it covers what the store reports: size and entity tag, checksum or time of change.
     """
     return digest_of(sorted([source, *_look(path)] for path, source in paths))
 
@@ -194,8 +177,8 @@ def _look(path: str) -> list[Any]:
         import fsspec
 
         filesystem, inner = fsspec.core.url_to_fs(path)
-        told = filesystem.info(inner)
-        return [told.get("size"), str(told.get("ETag") or told.get("md5Hash") or told.get("mtime") or "")]
+        info = filesystem.info(inner)
+        return [info.get("size"), str(info.get("ETag") or info.get("md5Hash") or info.get("mtime") or "")]
     size = Path(path).stat().st_size
     with Path(path).open("rb") as file:
         head = file.read(1 << 16)

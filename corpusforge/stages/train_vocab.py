@@ -10,7 +10,7 @@ from corpusforge.engine import Engine
 from corpusforge.progress import Progress
 from corpusforge.sections import Recipe
 from corpusforge.stages import stage
-from corpusforge.stages.output_folder import claim, finished
+from corpusforge.stages.output_folder import claim
 from corpusforge.stages.stage import Execution, Outcome
 
 
@@ -27,17 +27,18 @@ def train_vocab(made: Recipe, upstream: str, output: str, execution: Execution) 
     adopted = Vocab.adopt(settings.adopt) if settings.adopt else None
     before, units = stage.upstream_units(upstream, "documents")
     apart, sampled = stage.upstream_units(settings.sample, "documents") if settings.sample else (before, units)
-    section = {"vocab": recipe.as_dict(settings)}
-    section["vocab"]["adopt"] = adopted.digest if adopted else ""
-    section["vocab"]["sample"] = apart.content["documents"] if settings.sample else ""
+    contents = {
+        "adopt": adopted.digest if adopted else "",
+        "sample": apart.content["documents"] if settings.sample else "",
+    }
+    section = {"vocab": recipe.digested(settings, **contents)}
     above = {"documents": before.content["documents"]}
     reads = [path for path in (upstream, settings.adopt, settings.sample) if path]
     how: dict[str, Any] = {"reads": reads, "cuts": stage.cuts_of(before, "documents")}
-    with claim(output, "train-vocab", section, above, overwrite=execution.overwrite, **how) as digest:
-        manifest = finished(output, digest)
-        if manifest:
+    with claim(output, "train-vocab", section, above, overwrite=execution.overwrite, **how) as claimed:
+        if manifest := claimed.finished():
             return Outcome(output, manifest, skipped=True)
-        with stage.timed(output, "train-vocab", execution) as measured:
+        with stage.timed(claimed, execution) as measured:
             counted: dict[str, Any] = {}
             vocab = adopted
             if vocab is None:
@@ -46,10 +47,9 @@ def train_vocab(made: Recipe, upstream: str, output: str, execution: Execution) 
                 shards.write_bytes(shards.join(output, name), data)
             statistics = {**counted, **describe(vocab, *draw(sampled))}
             statistics["sample"] = "learned from too" if adopted is None and sampled is units else "not learned from"
-        result = stage.manifest_of(output, "train-vocab", digest, section, above, statistics=statistics)
-        result = dataclasses.replace(result, content={"vocab": vocab.digest}, tallies={})
-        result.save(output)
-        return Outcome(output, result, False, measured["seconds"], int(measured["peak_rss"]))
+        manifest = stage.manifest_of(claimed, tallies={}, statistics=statistics)
+        manifest = dataclasses.replace(manifest, content={"vocab": vocab.digest})
+        return stage.saved(claimed, manifest, measured)
 
 
 def _learn(

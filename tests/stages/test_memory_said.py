@@ -8,7 +8,7 @@ import pytest
 
 from corpusforge import shards
 from corpusforge.progress import Silent
-from corpusforge.stages.output_folder import TIMING
+from corpusforge.stages.output_folder import TIMING, Claim
 from corpusforge.stages.stage import Execution, timed
 
 
@@ -25,10 +25,10 @@ class Said(Silent):
 @pytest.mark.parametrize(("budget", "over"), [(1 << 20, True), (1 << 50, False), (0, None)])
 def test_a_peak_over_the_budget_is_said(budget: int, over: bool | None, tmp_path: Path) -> None:
     said = Said()
-    with timed(str(tmp_path), "dedupe", Execution(progress=said), budget) as measured:
+    with timed(Claim(str(tmp_path), "dedupe", {}, {}), Execution(progress=said), budget) as measured:
         pass
     timing = shards.read_json(str(tmp_path / TIMING))
     assert timing.get("over_budget") is over
     assert timing.get("memory_budget", 0) == budget
-    peak = f"warning: dedupe took {measured['peak_rss'] / 2**20:,.0f} MiB of memory, more than the 1 asked for"
+    peak = f"warning: dedupe took {measured['peak_rss'] / 2**20:,.0f} MiB of memory, more than the budget of 1"
     assert said.lines == ([peak] if over else [])

@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from corpusforge import errors, shards
-from corpusforge.stages.output_folder import RUN, claim, finished
+from corpusforge import errors, sections, shards
+from corpusforge.stages import output_folder
+from corpusforge.stages.output_folder import RUN, Claim, claim
 from corpusforge.stages.stage import fingerprint, manifest_of
 
 
-def _claim(folder: Path, size: int = 1, **more: Any) -> str:
-    with claim(str(folder), "clean", {"clean": {"size": size}}, {"input": "x"}, **more) as digest:
-        return digest
+def _claim(folder: Path, size: int = 1, **more: Any) -> Claim:
+    with claim(str(folder), "clean", {"clean": {"size": size}}, {"input": "x"}, **more) as claimed:
+        return claimed
 
 
 def _work(folder: Path) -> None:
@@ -23,9 +24,9 @@ def _work(folder: Path) -> None:
 
 
 def test_the_same_stage_goes_on_and_another_is_refused(tmp_path: Path) -> None:
-    digest = _claim(tmp_path / "out")
+    claimed = _claim(tmp_path / "out")
     _work(tmp_path / "out")
-    assert _claim(tmp_path / "out") == digest
+    assert _claim(tmp_path / "out").digest == claimed.digest
     assert (tmp_path / "out/entries/part-00000-00000.json").exists()
     with pytest.raises(errors.OutputTaken, match=r"clean\.size 1 -> 2"):
         _claim(tmp_path / "out", size=2)
@@ -128,19 +129,19 @@ def test_unfinished_work_on_other_cuts_is_begun_anew(tmp_path: Path) -> None:
 
 
 def test_finished_means_that_the_shards_are_there(tmp_path: Path) -> None:
-    digest = _claim(tmp_path)
+    claimed = _claim(tmp_path)
     part = tmp_path / "documents/part-00000-00000.parquet"
     shard = shards.Shard("documents/part-00000-00000.parquet", 1, 1, "d", "0" * 32)
     shards.write_bytes(str(part), b"x")
     entry = {"unit": 0, "shard": 0, "position": 1, "last": True, "tallies": {}, "statistics": {}}
     entry["tables"] = {"documents": shard.__dict__}
     shards.write_json(str(tmp_path / "entries/part-00000-00000.json"), entry)
-    manifest_of(str(tmp_path), "clean", digest, {}, {}).save(str(tmp_path))
-    assert finished(str(tmp_path), digest)
+    manifest_of(claimed).save(str(tmp_path))
+    assert claimed.finished()
     part.unlink()
-    assert finished(str(tmp_path), digest) is None
+    assert claimed.finished() is None
     (tmp_path / "manifest.json").write_bytes(b"")
-    assert finished(str(tmp_path), digest) is None
+    assert claimed.finished() is None
 
 
 def test_a_note_cut_short_is_still_ours_where_entries_are(tmp_path: Path) -> None:
@@ -162,3 +163,19 @@ def test_fingerprints_follow_content_not_place(tmp_path: Path) -> None:
     before = fingerprint([(remote, "x.txt")])
     (tmp_path / "a/x.txt").write_text("one more")
     assert fingerprint([(remote, "x.txt")]) != before
+
+
+def test_a_folder_from_before_a_rename_is_still_the_same_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Digests hold renamed settings under their old names."""
+    old = {"clean": {"count": 1}}
+    with claim(str(tmp_path), "clean", old, {}) as before:
+        _work(tmp_path)
+    renamed = {"clean.size": sections.Setting("clean.size", 1, "", was="count")}
+    monkeypatch.setattr(output_folder, "settings", lambda: renamed)
+    with claim(str(tmp_path), "clean", {"clean": {"size": 1}}, {}) as now:
+        assert now.digest == before.digest
+    with (
+        pytest.raises(errors.OutputTaken, match=r"clean\.count 1 -> 2"),
+        claim(str(tmp_path), "clean", {"clean": {"size": 2}}, {}),
+    ):
+        pass
