@@ -138,11 +138,11 @@ def our_model(job: Any) -> Any:
 
 def settings_of(arguments: dict[str, Any]) -> Any:
     """The trainer's settings among the arguments, with the unmeasured steps counted in."""
-    from corpusforge.trainer.settings import Settings
+    from corpusforge.sections import Pretrain
 
-    wanted = {f.name for f in dataclasses.fields(Settings)}
+    wanted = {f.name for f in dataclasses.fields(Pretrain)}
     steps = arguments["steps"] + arguments["warmup"]
-    return Settings(**{k: v for k, v in arguments.items() if k in wanted} | {"steps": steps})
+    return Pretrain(**{k: v for k, v in arguments.items() if k in wanted} | {"steps": steps})
 
 
 def measure(side: str, folder: str, arguments: dict[str, Any], send: Any) -> None:
@@ -158,7 +158,7 @@ def measure(side: str, folder: str, arguments: dict[str, Any], send: Any) -> Non
     job = prepare(folder, settings, vocab_folder=shards.join(folder, "vocab"))
     tokens, sizes, seconds, waited = train(side, job, arguments["steps"], arguments["warmup"])
     speed, peak = tokens / seconds, plan.peak_flops(job.device)
-    flops = plan.flops_per_token(job.shape, job.streams[-1].effective_length, settings.masking.rate)
+    flops = plan.flops_per_token(job.shape, job.streams[-1].effective_length, job.masker.settings.rate)
     figures = {"tokens/s": speed, "padding": 1 - tokens / sizes, "data wait": waited / seconds}
     figures |= {"memory": plan.peak_memory(job.device), "mfu": speed * flops / peak if peak else None}
     figures |= {"gflops/s": speed * flops / 1e9, "device": str(job.device), "bf16": job.dtype is not None}

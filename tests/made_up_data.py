@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from corpusforge import shards
-from corpusforge.trainer.settings import Settings
+from corpusforge.sections import Pretrain
 from tests.made_up_instances import Data, instance_rows, with_masks, write_table, write_vocabulary
 
 
 @pytest.fixture
 def make_data(tmp_path: Path) -> Callable[..., Data]:
     """Write a corpus: ``make_data(count=60, longest=48, pairs=False, copies=0 for dynamic, files=2, name="data")``;
-    ``words``: with word starts, as mask units other than the token need them."""
+    ``words``: with word starts, as mask units other than the token need them; ``instances``: the recipe's section."""
 
     def make(
         *,
@@ -25,6 +26,7 @@ def make_data(tmp_path: Path) -> Callable[..., Data]:
         copies: int = 0,
         files: int = 2,
         words: bool = False,
+        instances: dict[str, Any] | None = None,
         name: str = "data",
     ) -> Data:
         folder = tmp_path / name
@@ -40,7 +42,8 @@ def make_data(tmp_path: Path) -> Callable[..., Data]:
         }
         counts = {table: sum(s.rows for s in found) for table, found in tables.items()}
         sizes = {table: sum(s.bytes for s in found) for table, found in tables.items()}
-        manifest = shards.Manifest("build-instances", name, {}, counts, sizes, tables, {}, {}, {}, {}, {})
+        recipe = {"instances": instances or {}}
+        manifest = shards.Manifest("build-instances", name, {}, counts, sizes, tables, {}, {}, recipe, {}, {})
         manifest.save(str(folder / "instances"))
         return Data(str(folder / "instances"), str(folder / "vocabulary"))
 
@@ -48,9 +51,9 @@ def make_data(tmp_path: Path) -> Callable[..., Data]:
 
 
 @pytest.fixture
-def small_run() -> Settings:
+def small_run() -> Pretrain:
     """Settings of a run of seconds: 10 steps, the first 6 of length 24."""
-    return Settings(
+    return Pretrain(
         preset="bert-tiny",
         steps=10,
         batch_tokens=320,

@@ -40,7 +40,6 @@ def of_corpus(name: str, data: str, manifest: Manifest, training: Mapping[str, A
         "tallies": tallies,
         "rows": manifest.rows,
         "settings": settings | {"pretrain": _plain(training)},
-        "instances": manifest.recipe.get("instances", {}),
     }
 
 

@@ -26,21 +26,14 @@ def _data(data: str) -> tuple[Manifest, str]:
     return manifest, digest_of(manifest.content)
 
 
-def _settings(made: Recipe, manifest: Manifest) -> Any:
-    """The trainer's settings: [pretrain] of this recipe, masks as the instances were built with."""
-    from corpusforge.trainer.settings import from_sections
-
-    return from_sections(recipe.as_dict(made.pretrain), manifest.recipe["instances"], made.seed)
-
-
 def plan(made: Recipe, data: str) -> dict[str, Any]:
     """What a training run would cost; trains nothing. Of several ranks, one tells."""
     if os.environ.get("RANK", "0") != "0":
         raise SystemExit(0)
     from corpusforge.trainer.plan import plan as trainer_plan
 
-    manifest, _ = _data(data)
-    return trainer_plan(data, _settings(made, manifest), vocab_folder=shards.join(data, "vocab"))
+    _data(data)
+    return trainer_plan(data, made.pretrain, vocab_folder=shards.join(data, "vocab"), seed=made.seed)
 
 
 def pretrain(made: Recipe, data: str, output: str, execution: Execution, *, resume: bool) -> Outcome:
@@ -57,7 +50,6 @@ def _pretrain(made: Recipe, data: str, output: str, execution: Execution, ranks:
     """``ranks``: `trainer.ranks.Ranks`, None for one process. The first holds the folder; the others follow and end."""
     began = time.perf_counter()
     manifest, fingerprint = _data(data)
-    settings = _settings(made, manifest)
     check_preset(made)
     section: dict[str, Any] = {"pretrain": recipe.digested(made.pretrain), "seed": made.seed}
 
@@ -67,7 +59,8 @@ def _pretrain(made: Recipe, data: str, output: str, execution: Execution, ranks:
         return loop.pretrain(
             data,
             output,
-            settings,
+            made.pretrain,
+            seed=made.seed,
             vocab_folder=shards.join(data, "vocab"),
             manifest_digest=fingerprint,
             recipe=recipe.as_dict(made),
@@ -84,7 +77,7 @@ def _pretrain(made: Recipe, data: str, output: str, execution: Execution, ranks:
         raise SystemExit(0)
     with contextlib.ExitStack() as held:
         with _others_end_with(ranks):
-            above = _above(made, settings, data, output, fingerprint)
+            above = _above(made, data, output, fingerprint)
             reads = [path for path in (data, made.pretrain.init) if path]
             holding = claim(output, "pretrain", section, above, overwrite=execution.overwrite, reads=reads)
             claimed = held.enter_context(holding)
@@ -112,21 +105,21 @@ def _others_end_with(ranks: Any) -> Iterator[None]:
         raise
 
 
-def _above(made: Recipe, settings: Any, data: str, output: str, fingerprint: str) -> dict[str, str]:
+def _above(made: Recipe, data: str, output: str, fingerprint: str) -> dict[str, str]:
     """Digests of what is read. Under --allow-new-data the folder stays what it was; its checkpoints know what they saw.
 
     Raises what `trainer.prepare.initial_of` raises: the weights to begin from are checked before a folder is claimed.
     """
     held = _held_data(output) if made.pretrain.allow_new_data else None
     above = {"instances": held or fingerprint}
-    return above | {"init": _initial_digest(settings, data)} if made.pretrain.init else above
+    return above | {"init": _initial_digest(made, data)} if made.pretrain.init else above
 
 
-def _initial_digest(settings: Any, data: str) -> str:
+def _initial_digest(made: Recipe, data: str) -> str:
     """The digest of the weights to begin from, which are checked here: before the output folder is claimed."""
     from corpusforge.trainer.prepare import initial_of
 
-    return str(initial_of(settings, shards.join(data, "vocab")).digest)
+    return str(initial_of(made.pretrain, shards.join(data, "vocab")).digest)
 
 
 def check_preset(made: Recipe) -> None:

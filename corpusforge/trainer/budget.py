@@ -13,6 +13,7 @@ import torch
 
 from corpusforge.trainer import plan
 from corpusforge.trainer.course import Mark, fitting
+from corpusforge.trainer.heldout import HELDOUT_TOKENS
 from corpusforge.trainer.prepare import Job
 
 MARKS = 50
@@ -42,7 +43,7 @@ class Budget:
         speed = plan.flops_per_second(job)
         self._per_token = [plan.step_flops_per_token(stream, job) / speed for stream in job.streams]
         if job.heldout is not None:
-            tokens = min(job.settings.heldout_tokens, int(job.heldout.lengths.sum()))
+            tokens = min(HELDOUT_TOKENS, int(job.heldout.lengths.sum()))
             each = self._per_token[-1] * job.ranks.count / 3  # all by every rank; forward: a third (Kaplan et al. 2020)
             self.closing["evaluate"] = tokens * each
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from corpusforge import errors
 from corpusforge.loader.order import Part, Ramp
+from corpusforge.sections import Pretrain
 from corpusforge.trainer.presets import Preset, find_preset
 from corpusforge.trainer.schedule import ONE_CYCLE_RISE, learning_rate
-from corpusforge.trainer.settings import Settings
 
 MOST_STEPS = 1 << 40
 """Where a search for steps that fit a budget gives up."""
@@ -138,8 +138,8 @@ def fitting(course: Course, left: float, seconds_a_token: Sequence[float], *, do
     return planned(low)
 
 
-def chart(settings: Settings, longest: int) -> Course:
-    """Fill in the preset's own numbers; ``longest``: tokens of the longest instance.
+def chart(settings: Pretrain, longest: int, mask_rate: float = 0.15) -> Course:
+    """Fill in the preset's own numbers; ``longest``: tokens of the longest instance; ``mask_rate``: of its masks.
 
     Raises `errors.RecipeInvalid` where a batch would not hold one instance.
     """
@@ -155,7 +155,7 @@ def chart(settings: Settings, longest: int) -> Course:
         decay=settings.decay,
         decay_share=settings.decay_share,
         dropout=settings.dropout if settings.dropout >= 0 else preset.dropout,
-        mask_rates=_mask_rates(settings),
+        mask_rates=_mask_rates(settings, mask_rate),
         short_share=_short_share(settings, preset),
         batch_ramp_share=settings.batch_ramp_share,
         parts=_parts(settings, preset, steps, longest),
@@ -167,17 +167,17 @@ def chart(settings: Settings, longest: int) -> Course:
     return course
 
 
-def _mask_rates(settings: Settings) -> tuple[float, float]:
+def _mask_rates(settings: Pretrain, built: float) -> tuple[float, float]:
     given = (settings.mask_rate_start, settings.mask_rate_end)
-    first, last = (rate if rate >= 0 else settings.masking.rate for rate in given)
+    first, last = (rate if rate >= 0 else built for rate in given)
     return first, last
 
 
-def _short_share(settings: Settings, preset: Preset) -> float:
+def _short_share(settings: Pretrain, preset: Preset) -> float:
     return settings.short_share if settings.short_share >= 0 else preset.short_share
 
 
-def _parts(settings: Settings, preset: Preset, steps: int, longest: int) -> tuple[Part, ...]:
+def _parts(settings: Pretrain, preset: Preset, steps: int, longest: int) -> tuple[Part, ...]:
     switch = round(_short_share(settings, preset) * steps) if longest > settings.short_length else 0
     ramp = Ramp(settings.batch_ramp, round(settings.batch_ramp_share * steps))
     parts = []
@@ -187,7 +187,7 @@ def _parts(settings: Settings, preset: Preset, steps: int, longest: int) -> tupl
     return tuple(parts)
 
 
-def _check(settings: Settings, course: Course) -> None:
+def _check(settings: Pretrain, course: Course) -> None:
     longest = course.parts[-1].length
     for name in ("batch_tokens", "micro_batch_tokens"):
         given = getattr(settings, name)

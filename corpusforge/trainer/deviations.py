@@ -1,13 +1,13 @@
 """Where a run differs from the paper its preset is named after.
 
-Comes in: a job, and the settings its instances were built with. Goes out: one short line for each difference, the
+Comes in: a job. Goes out: one short line for each difference, the
 paper's value in it. Decision: a preset promises a recipe, so what is not followed is said, every time: what the user
 changed, what the data are, and what is done otherwise here whatever the user does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,24 +44,24 @@ google-research/albert create_pretraining_data.py (masks are stored). SpanBERT: 
 other masks each epoch, text of one document)."""
 
 
-def deviations(job: Job, instances: Mapping[str, Any]) -> list[str]:
-    """One line for each difference; ``instances``: the section that the data were built with, as plain values."""
+def deviations(job: Job) -> list[str]:
+    """One line for each difference."""
     preset = job.course.preset
     lines = [f"no such model was published; the training is that of {preset.paper}"] if preset.is_own else []
-    return [*lines, *preset.notes, *_of_data(job, preset, instances), *_of_course(job, job.course, preset)]
+    return [*lines, *preset.notes, *_of_data(job, preset), *_of_course(job, job.course, preset)]
 
 
-def _of_data(job: Job, preset: Preset, instances: Mapping[str, Any]) -> Iterator[str]:
+def _of_data(job: Job, preset: Preset) -> Iterator[str]:
     paper = READINGS[preset.paper]
     yield f"reads this corpus (paper: {paper.corpus})"
     if job.specials.size != paper.vocabulary:
         yield f"vocabulary of {job.specials.size:,} (paper: {paper.vocabulary:,})"
     for key, theirs in (("format", paper.format), ("masking", paper.masking), ("length", paper.length)):
-        ours = instances.get(key, theirs)
+        ours = job.instances.get(key, theirs)
         if ours != theirs:
             yield f"{key} {ours} (paper: {theirs})"
-    if job.settings.masking.unit != preset.mask_unit:
-        yield f"mask unit {job.settings.masking.unit} (paper: {preset.mask_unit})"
+    if job.masker.settings.unit != preset.mask_unit:
+        yield f"mask unit {job.masker.settings.unit} (paper: {preset.mask_unit})"
     first, last = job.course.mask_rates
     if first != last or first != 0.15:
         yield f"masks {first:.0%}{f' to {last:.0%}' if first != last else ''} of the tokens (paper: 15%)"

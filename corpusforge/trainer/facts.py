@@ -22,7 +22,7 @@ TOLD_ONE_BY_ONE = 3
 
 def first_lines(run: Run) -> list[str]:
     """What is said before the first step, or the first of this process: the kernel, and where a preset is not kept."""
-    differs = [] if run.done else deviations(run.job, run.card.get("instances", {}))
+    differs = [] if run.done else deviations(run.job)
     if len(differs) > TOLD_ONE_BY_ONE:
         differs = [f"it differs in {len(differs)} points, which --dry-run and the model card list"]
     return [f"attention: {run.job.attention}", *(f"not {run.job.settings.preset} as published: {d}" for d in differs)]
@@ -39,13 +39,13 @@ def of_card(run: Run) -> dict[str, Any]:
         "entropy of the training words (unigram)": f"{run.line:.4f}",
         "held-out MLM loss": _four(run.heldout.loss) if run.heldout else None,
         "the same tokens by word frequencies alone (unigram)": _four(run.heldout.unigram) if run.heldout else None,
-        "seed": run.job.settings.seed,
+        "seed": run.job.seed,
     }
     if run.initial:
         training["began from"] = f"{Path(run.initial['folder']).name}, weights {run.initial['digest']}"
         training["of its weights"] = run.initial["filled"]
     told = {k: v for k, v in training.items() if v is not None}
-    differs = deviations(run.job, run.card.get("instances", {}))
+    differs = deviations(run.job)
     return {"corpus": run.fingerprint, "training": told, "differs": (run.job.settings.preset, differs)}
 
 

@@ -25,6 +25,9 @@ from corpusforge.trainer.losses import SUMS, batch_losses
 from corpusforge.trainer.model import Encoder
 from corpusforge.trainer.prepare import Job
 
+HELDOUT_TOKENS = 131_072
+"""Of the held-out shards read for each held-out loss while training."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Loss:
@@ -94,7 +97,7 @@ def measure_job(job: Job, model: Encoder, part: int, counts: I64, should_stop: C
         job.settings.micro_batch_tokens,
         job.specials.pad,
         segments=job.shape.segments > 1,
-        tokens=job.settings.heldout_tokens,
+        tokens=HELDOUT_TOKENS,
     )
     until = itertools.takewhile(lambda _: not should_stop(), batches)
     line = functools.partial(unigram_loss, counts, specials=job.specials)

@@ -15,18 +15,19 @@ from typing import Any
 import torch
 
 from corpusforge.progress import Progress, Silent
+from corpusforge.sections import Pretrain
 from corpusforge.trainer.prepare import output_folder, prepare
 from corpusforge.trainer.ranks import Ranks
 from corpusforge.trainer.run import Run
-from corpusforge.trainer.settings import Settings
 from corpusforge.trainer.signals import StopFlag
 
 
 def pretrain(
     data_folder: str,
     output: str,
-    settings: Settings,
+    settings: Pretrain,
     *,
+    seed: int = 0,
     vocab_folder: str,
     manifest_digest: str,
     recipe: dict[str, Any],
@@ -46,7 +47,7 @@ def pretrain(
     began = time.perf_counter() if began is None else began
     folder = output_folder(output, resume=resume)
     ranks = ranks or Ranks()
-    job = dataclasses.replace(prepare(data_folder, settings, vocab_folder=vocab_folder), ranks=ranks)
+    job = dataclasses.replace(prepare(data_folder, settings, vocab_folder=vocab_folder, seed=seed), ranks=ranks)
     progress = progress if progress and ranks.is_first else Silent()
     with _threads(settings.threads), StopFlag() as flag:
         run = Run(job, folder, vocab_folder, manifest_digest, recipe, card, progress, flag, began)

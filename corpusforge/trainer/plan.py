@@ -16,14 +16,13 @@ import time
 import torch
 
 from corpusforge.loader.order import Stream
+from corpusforge.sections import Pretrain
 from corpusforge.sections.fields import seconds_of
-from corpusforge.shards import Manifest
 from corpusforge.trainer.course import fitting
 from corpusforge.trainer.deviations import deviations
 from corpusforge.trainer.model import SPAN_POSITION_WIDTH, Architecture, Encoder
 from corpusforge.trainer.prepare import Job, prepare
 from corpusforge.trainer.ranks import Ranks, started
-from corpusforge.trainer.settings import Settings
 from corpusforge.trainer.step import gradients
 
 PEAK_FLOPS = {
@@ -68,7 +67,15 @@ def parameters(shape: Architecture) -> int:
         return sum(weight.numel() for weight in Encoder(shape).parameters())
 
 
-def memory_bytes(shape: Architecture, settings: Settings, *, half: bool, ranks: int = 1, on_cpu: bool = False) -> int:
+def memory_bytes(
+    shape: Architecture,
+    settings: Pretrain,
+    mask_rate: float = 0.15,
+    *,
+    half: bool,
+    ranks: int = 1,
+    on_cpu: bool = False,
+) -> int:
     """Bytes a training step needs on one of so many ranks: weights, gradients and two moments in fp32, and the
     activations of a micro-batch. On a CPU the process itself comes on top: its memory is what the system counts.
 
@@ -83,7 +90,7 @@ def memory_bytes(shape: Architecture, settings: Settings, *, half: bool, ranks: 
         states = states // ranks + 8 * parameters(dataclasses.replace(shape, layers=1))
     activations = tokens * shape.layers * shape.width * 17 * width
     heads = 2 if shape.span_positions else 1
-    logits = heads * int(tokens * settings.masking.rate) * shape.vocabulary * (8 + width)
+    logits = heads * int(tokens * mask_rate) * shape.vocabulary * (8 + width)
     return int(states + activations + logits) + (PROCESS_BYTES if on_cpu else 0)
 
 
@@ -103,12 +110,13 @@ def peak_memory(device: torch.device) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def plan(data_folder: str, settings: Settings, *, vocab_folder: str) -> dict[str, int | float | str]:
+def plan(data_folder: str, settings: Pretrain, *, vocab_folder: str, seed: int = 0) -> dict[str, int | float | str]:
     """The plan of a run as plain values; writes nothing. ``seconds`` rests on one micro-batch that is timed here.
 
     Raises what `prepare.prepare` raises.
     """
-    job = dataclasses.replace(prepare(data_folder, settings, vocab_folder=vocab_folder), ranks=Ranks(*started()))
+    job = prepare(data_folder, settings, vocab_folder=vocab_folder, seed=seed)
+    job = dataclasses.replace(job, ranks=Ranks(*started()))
     speed, budget = flops_per_second(job), seconds_of(settings.budget)
     if budget:
         costs = [step_flops_per_token(stream, job) / speed for stream in job.streams]
@@ -134,17 +142,17 @@ def plan(data_folder: str, settings: Settings, *, vocab_folder: str) -> dict[str
         "tokens_per_second": speed * tokens / sum(spent),
         "seconds": sum(spent) / speed,
     }
-    instances = Manifest.load(data_folder).recipe.get("instances", {})
     found |= {f"part_{number}": _sentence(stream, job) for number, stream in enumerate(job.streams, 1)}
-    return found | {f"differs_{number}": line for number, line in enumerate(deviations(job, instances), 1)}
+    return found | {f"differs_{number}": line for number, line in enumerate(deviations(job), 1)}
 
 
 def _memory_bytes(job: Job) -> int:
     half, on_cpu = job.dtype is not None, job.device.type == "cpu"
-    return memory_bytes(job.shape, job.settings, half=half, ranks=job.ranks.count, on_cpu=on_cpu)
+    rate = job.masker.settings.rate
+    return memory_bytes(job.shape, job.settings, rate, half=half, ranks=job.ranks.count, on_cpu=on_cpu)
 
 
-def _sharding(settings: Settings, ranks: int) -> str:
+def _sharding(settings: Pretrain, ranks: int) -> str:
     if settings.sharding == "fsdp" and ranks == 1:
         return "fsdp; memory is that of one rank alone: plan under torchrun for that of several"
     return settings.sharding
@@ -157,7 +165,7 @@ def tokens_of(stream: Stream) -> int:
 
 def step_flops_per_token(stream: Stream, job: Job) -> float:
     """FLOPs of a token in a part of training."""
-    return flops_per_token(job.shape, stream.effective_length, job.settings.masking.rate)
+    return flops_per_token(job.shape, stream.effective_length, job.masker.settings.rate)
 
 
 def _sentence(stream: Stream, job: Job) -> str:

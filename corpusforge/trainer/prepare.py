@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,10 @@ from corpusforge import errors
 from corpusforge.instances.masking import Masker, MaskSettings, Specials
 from corpusforge.loader.batcher import Steps
 from corpusforge.loader.corpus import Corpus, open_table
-from corpusforge.loader.folder import check_vocabulary, load_specials
+from corpusforge.loader.folder import check_vocabulary, load_specials, mask_settings
 from corpusforge.loader.order import Stream
 from corpusforge.loader.packing import BatchSettings, padded_length
+from corpusforge.sections import Pretrain
 from corpusforge.shards import Manifest
 from corpusforge.trainer.attention import has_flash, kernel_of
 from corpusforge.trainer.batches import Batch, to_tensors
@@ -30,7 +31,6 @@ from corpusforge.trainer.initial import Initial, find_initial
 from corpusforge.trainer.model import SPAN_POSITIONS, Architecture
 from corpusforge.trainer.presets import Preset, find_preset
 from corpusforge.trainer.ranks import Ranks, local_device
-from corpusforge.trainer.settings import Settings
 
 POSITIONS = 512
 """Positions of the published models; more where instances are longer: as many as their rows padded."""
@@ -40,7 +40,9 @@ POSITIONS = 512
 class Job:
     """A run that could begin. ``dtype``: of autocast, None for plain float32."""
 
-    settings: Settings
+    settings: Pretrain
+    seed: int
+    instances: Mapping[str, Any]  # the section [instances] that the data were built with
     course: Course
     corpus: Corpus
     heldout: Corpus | None
@@ -101,8 +103,8 @@ def masking_of(course: Course, own: MaskSettings) -> Callable[[int], MaskSetting
     return masking
 
 
-def prepare(data_folder: str, settings: Settings, *, vocab_folder: str) -> Job:
-    """Open the data and decide everything.
+def prepare(data_folder: str, settings: Pretrain, *, vocab_folder: str, seed: int = 0) -> Job:
+    """Open the data and decide everything. Dynamic masks are drawn as the instances were built for.
 
     Raises `errors.ManifestInvalid` for unfinished data, `errors.StageMismatch` where vocabulary and instances do not
     fit, `errors.RecipeInvalid` for settings that cannot work on this data or machine.
@@ -112,20 +114,24 @@ def prepare(data_folder: str, settings: Settings, *, vocab_folder: str) -> Job:
     specials = load_specials(vocab_folder)
     check_vocabulary(corpus, specials, data_folder, vocab_folder)
     held = open_table(data_folder, manifest, "heldout") if manifest.rows.get("heldout") else None
-    course = chart(settings, corpus.longest)
-    _check_masks(corpus, course.preset, settings, data_folder)
+    instances = manifest.recipe.get("instances", {})
+    own = mask_settings(instances)
+    course = chart(settings, corpus.longest, own.rate)
+    _check_masks(corpus, course.preset, settings, own.unit, data_folder)
     device = choose_device(settings.device)
-    masking = None if corpus.masked_positions is not None else masking_of(course, settings.masking)
+    masking = None if corpus.masked_positions is not None else masking_of(course, own)
     shape, longest = _shape(course, corpus, held, specials), _longest(corpus, held)
     initial = initial_of(settings, vocab_folder) if settings.init else None
     return Job(
         settings=settings,
+        seed=seed,
+        instances=instances,
         course=course,
         corpus=corpus,
         heldout=held,
         specials=specials,
-        masker=Masker(specials, settings.masking, settings.seed),
-        steps=Steps(corpus, specials, BatchSettings(), course.parts, masking, settings.seed),
+        masker=Masker(specials, own, seed),
+        steps=Steps(corpus, specials, BatchSettings(), course.parts, masking, seed),
         shape=initial.shape_of(shape, longest) if initial else shape,
         initial=initial,
         device=device,
@@ -133,9 +139,9 @@ def prepare(data_folder: str, settings: Settings, *, vocab_folder: str) -> Job:
     )
 
 
-def _check_masks(corpus: Corpus, preset: Preset, settings: Settings, data_folder: str) -> None:
+def _check_masks(corpus: Corpus, preset: Preset, settings: Pretrain, unit: str, data_folder: str) -> None:
     """Masks of words need to know where words begin, and heads for spans need spans that were drawn just now."""
-    unit, stored = settings.masking.unit, corpus.masked_positions is not None
+    stored = corpus.masked_positions is not None
     if stored and max(settings.mask_rate_start, settings.mask_rate_end) >= 0:
         what, mend = "its masks are stored, and no rate can change them", "build instances with dynamic masks"
         raise errors.StageMismatch(data_folder, what, mend)
@@ -178,7 +184,7 @@ def _longest(corpus: Corpus, held: Corpus | None) -> int:
     return padded_length(max(corpus.longest, held.longest if held else 0))
 
 
-def initial_of(settings: Settings, vocab_folder: str) -> Initial:
+def initial_of(settings: Pretrain, vocab_folder: str) -> Initial:
     """The checkpoint that a run begins from. Raises what `initial.find_initial` raises."""
     preset, any_shape, any_vocabulary = find_preset(settings.preset), settings.init_shape, settings.init_any_vocabulary
     return find_initial(settings.init, preset, vocab_folder, any_shape=any_shape, any_vocabulary=any_vocabulary)

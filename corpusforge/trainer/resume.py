@@ -10,13 +10,14 @@ from __future__ import annotations
 import dataclasses
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 import corpusforge
 from corpusforge import errors
+from corpusforge.sections import Pretrain, output_settings
 from corpusforge.sections.fields import seconds_of
 from corpusforge.trainer import checkpoint, facts, log
 from corpusforge.trainer.budget import Budget
@@ -24,7 +25,7 @@ from corpusforge.trainer.course import Mark
 from corpusforge.trainer.export import export
 from corpusforge.trainer.initial import fill
 from corpusforge.trainer.model import Encoder
-from corpusforge.trainer.settings import differences
+from corpusforge.trainer.prepare import Job
 from corpusforge.trainer.sharding import gathered
 from corpusforge.trainer.spikes import Spikes
 
@@ -50,7 +51,7 @@ def resume(run: Run) -> None:
     for folder, state in checkpoint.valid(run.output, run.progress.say):
         settings = run.job.settings
         checkpoint.check_fingerprint(folder, state, run.fingerprint, allow_new_data=settings.allow_new_data)
-        changed = differences(state.settings, settings)
+        changed = differences(state.settings, settings_of(run.job))
         if "preset" in changed:
             what = f"it is a {state.settings['preset']}, and this run is a {settings.preset}"
             raise errors.StageMismatch(str(folder), what, "name the same preset, or another output folder")
@@ -66,6 +67,20 @@ def resume(run: Run) -> None:
     if checkpoint.all_folders(run.output):
         what, mend = "none of its checkpoints is valid", "delete them to begin anew, or restore one"
         raise errors.TrainingStopped(str(run.output / "checkpoints"), what, mend)
+
+
+def settings_of(job: Job) -> dict[str, Any]:
+    """What a checkpoint records of the settings: [pretrain], the seed, and how masks are drawn."""
+    return dataclasses.asdict(job.settings) | {"seed": job.seed, "masking": dataclasses.asdict(job.masker.settings)}
+
+
+def differences(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """Names of settings that change the numbers of a run and differ from those a checkpoint was written with.
+
+    A setting that either of the two versions does not know is passed over.
+    """
+    deciding = output_settings(Pretrain) | {"seed", "masking"}
+    return sorted(k for k, v in now.items() if k in deciding and k in then and then[k] != v)
 
 
 def _take_up(run: Run, folder: Path, state: checkpoint.State) -> None:
@@ -90,7 +105,7 @@ def state_of(run: Run) -> checkpoint.State:
         step=run.done,
         fingerprint=run.fingerprint,
         tokens=run.tokens,
-        settings=dataclasses.asdict(run.job.settings),
+        settings=settings_of(run.job),
         recipe=run.recipe,
         versions={"corpusforge": corpusforge.__version__, "torch": torch.__version__, "numpy": np.__version__},
         unlogged=run.finite_rows(),

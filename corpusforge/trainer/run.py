@@ -57,7 +57,7 @@ class Run:
         self.job, self.output, self.vocab_folder, self.fingerprint = job, output, vocab_folder, fingerprint
         self.recipe, self.card, self.progress, self.flag = recipe, card, progress, flag
         self.model = Encoder(job.shape)
-        initialise(self.model, job.settings.seed)
+        initialise(self.model, job.seed)
         self.initial = begin_from(self)
         self.model.to(job.device).train()
         self.ranks = job.ranks
@@ -176,7 +176,7 @@ class Run:
             sums = gradients(
                 self.callable,
                 batches,
-                seed=job.settings.seed,
+                seed=job.seed,
                 step=step,
                 device=job.device,
                 dtype=job.dtype,

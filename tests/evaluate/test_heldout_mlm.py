@@ -21,12 +21,12 @@ from corpusforge.evaluate.run import Inputs, evaluate
 from corpusforge.loader.corpus import open_corpus
 from corpusforge.loader.folder import load_specials
 from corpusforge.loader.unigram import token_counts, unigram_loss
+from corpusforge.sections import Pretrain
 from corpusforge.trainer.batches import Batch
 from corpusforge.trainer.export import load_model
 from corpusforge.trainer.heldout import frozen_batches
 from corpusforge.trainer.loop import pretrain
 from corpusforge.trainer.model import Architecture, Encoder
-from corpusforge.trainer.settings import Settings as TrainSettings
 from tests.made_up_instances import Data
 
 pytest_plugins = ["tests.made_up_data"]
@@ -43,7 +43,7 @@ def rows_of(data: Data, table: str) -> list[dict]:  # type: ignore[type-arg]
 
 
 @pytest.mark.parametrize("pairs", [False, True])
-def test_mlm_is_the_plain_loop(make_data: MakeData, small_run: TrainSettings, tmp_path: Path, pairs: bool) -> None:
+def test_mlm_is_the_plain_loop(make_data: MakeData, small_run: Pretrain, tmp_path: Path, pairs: bool) -> None:
     data = make_data(pairs=pairs)
     facts = pretrain(
         data.instances,

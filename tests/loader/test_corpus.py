@@ -31,8 +31,8 @@ from corpusforge.loader.corpus import (
 )
 from corpusforge.loader.folder import load_specials
 from corpusforge.loader.order import BYTES_A_CHUNK, Stream, streams
+from corpusforge.sections import Pretrain
 from corpusforge.trainer.course import chart
-from corpusforge.trainer.settings import Settings
 from tests.made_up_instances import VOCABULARY, Data, write_table
 
 pytest_plugins = ["tests.made_up_data"]
@@ -65,7 +65,7 @@ def test_what_is_held_for_each_instance(make_data: MakeData, kind: str) -> None:
     corpus = open_corpus(paths(data))
     stated = corpus_bytes = BYTES_AN_INSTANCE + (BYTES_OF_MASKS if kind == "stored" else 0)
     assert stated - 4 <= bytes_held(corpus) / len(corpus) <= stated
-    settings = Settings(preset="bert-tiny", steps=20, batch_tokens=500, short_length=24, short_share=0.5)
+    settings = Pretrain(preset="bert-tiny", steps=20, batch_tokens=500, short_length=24, short_share=0.5)
     made = streams(corpus, chart(settings, corpus.longest).parts, 0)
     for stream in made:
         stream.step(stream.part.start)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from corpusforge.loader.corpus import Corpus, Ragged, cut_to_length
 from corpusforge.loader.order import Part, Ramp, Stream, order_of, streams
+from corpusforge.sections import Pretrain
 from corpusforge.trainer.course import chart
-from corpusforge.trainer.settings import Settings
 
 
 def corpus_of(lengths: list[int], firsts: list[int] | None = None, copies: list[int] | None = None) -> Corpus:
@@ -121,7 +121,7 @@ def test_epoch_k_reads_copy_k() -> None:
 
 
 def test_epochs_are_numbered_on_behind_the_switch() -> None:
-    given_settings = Settings(preset="bert-tiny", steps=20, batch_tokens=100, short_length=16, short_share=0.5)
+    given_settings = Pretrain(preset="bert-tiny", steps=20, batch_tokens=100, short_length=16, short_share=0.5)
     corpus = corpus_of([40, 30, 12, 8, 9])
     short, full = streams(corpus, chart(given_settings, corpus.longest).parts, 0)
     last = max(epoch for epoch, _ in short.step(9))

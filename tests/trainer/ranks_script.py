@@ -12,13 +12,12 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
-from corpusforge.instances.masking import MaskSettings
 from corpusforge.progress import Silent
+from corpusforge.sections import Pretrain
 from corpusforge.trainer.loop import pretrain
 from corpusforge.trainer.model import Encoder, initialise
 from corpusforge.trainer.prepare import prepare
 from corpusforge.trainer.ranks import Ranks, joined
-from corpusforge.trainer.settings import Settings
 from corpusforge.trainer.step import gradients
 
 
@@ -34,7 +33,7 @@ class Stopping(Silent):
             os.kill(os.getpid(), self.number)
 
 
-def first_gradient(data: str, vocabulary: str, settings: Settings, ranks: Ranks, output: Path) -> None:
+def first_gradient(data: str, vocabulary: str, settings: Pretrain, ranks: Ranks, output: Path) -> None:
     job = dataclasses.replace(prepare(data, settings, vocab_folder=vocabulary), ranks=ranks)
     model = Encoder(job.shape)
     initialise(model, 0)
@@ -48,8 +47,7 @@ def first_gradient(data: str, vocabulary: str, settings: Settings, ranks: Ranks,
 
 def main(task: dict[str, Any]) -> None:
     torch.set_num_threads(1)
-    masking = MaskSettings(**task["settings"]["masking"])
-    settings, output = Settings(**task["settings"] | {"masking": masking}), Path(task["output"])
+    settings, output = Pretrain(**task["settings"]), Path(task["output"])
     with joined(settings.device) as ranks:
         if ranks.is_first:
             output.mkdir(parents=True, exist_ok=True)

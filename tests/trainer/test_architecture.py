@@ -9,11 +9,10 @@ import pytest
 import torch
 from torch import nn
 
-from corpusforge.instances.masking import MaskSettings
+from corpusforge.sections import Pretrain
 from corpusforge.trainer.model import Architecture, Encoder, initialise
 from corpusforge.trainer.prepare import prepare
 from corpusforge.trainer.presets import PRESETS
-from corpusforge.trainer.settings import Settings
 from tests.made_up_instances import Data
 
 pytest_plugins = ["tests.made_up_data"]
@@ -31,9 +30,10 @@ SMALL = Architecture("bert", 2, 64, 2, 256, 512, 128, 2, 1e-12, 0.1, 0, True, sp
 @pytest.mark.parametrize("preset", PRESETS)
 def test_constants_are_the_published_ones(make_data: Callable[..., Data], preset: str) -> None:
     chosen = PRESETS[preset]
-    data = make_data(pairs=chosen.family == "albert", words=chosen.mask_unit != "token")
-    settings = Settings(preset=preset, masking=MaskSettings(unit=chosen.mask_unit))
-    job = prepare(data.instances, settings, vocab_folder=data.vocabulary)
+    data = make_data(
+        pairs=chosen.family == "albert", words=chosen.mask_unit != "token", instances={"mask_unit": chosen.mask_unit}
+    )
+    job = prepare(data.instances, Pretrain(preset=preset), vocab_folder=data.vocabulary)
     shape = job.shape
     assert {key: getattr(shape, key) for key in PUBLISHED[shape.family]} == PUBLISHED[shape.family]
     assert (shape.inner, shape.vocabulary, shape.longest) == (4 * shape.width, 192, 512)

@@ -21,6 +21,7 @@ from corpusforge.loader import Batcher
 from corpusforge.loader.corpus import Rows, cut_to_length, gather, open_corpus
 from corpusforge.loader.layout import lay_out
 from corpusforge.loader.packing import BatchSettings
+from corpusforge.sections import Pretrain
 from corpusforge.shards import Manifest
 from corpusforge.trainer import attention
 from corpusforge.trainer.attention import Packed
@@ -29,7 +30,6 @@ from corpusforge.trainer.heldout import frozen_batches
 from corpusforge.trainer.losses import batch_losses
 from corpusforge.trainer.model import Architecture, Encoder, initialise
 from corpusforge.trainer.prepare import prepare
-from corpusforge.trainer.settings import Settings
 from corpusforge.trainer.step import gradients
 from tests.laid_out import laid_out
 from tests.made_up_instances import Data
@@ -255,7 +255,7 @@ def test_micro_batches_hold_every_row_once(make_data: MakeData, budget: int) -> 
 
 
 @pytest.mark.parametrize("packing", [False, True])
-def test_the_loader_gives_the_trainers_own_batches(make_data: MakeData, small_run: Settings, packing: bool) -> None:
+def test_the_loader_gives_the_trainers_own_batches(make_data: MakeData, small_run: Pretrain, packing: bool) -> None:
     """A user of another framework reads what a run here would train on."""
     data = make_data(pairs=True)
     changed = dataclasses.replace(small_run, packing=packing, mask_rate_start=0.3, mask_rate_end=0.1, batch_ramp=0.5)

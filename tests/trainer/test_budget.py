@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from corpusforge import errors
+from corpusforge.sections import Pretrain
 from corpusforge.trainer import budget as budget_module
 from corpusforge.trainer import checkpoint, plan
 from corpusforge.trainer.budget import Budget
 from corpusforge.trainer.course import Course, Mark, chart
 from corpusforge.trainer.plan import plan as plan_of
 from corpusforge.trainer.prepare import Job, prepare
-from corpusforge.trainer.settings import Settings
 from tests.made_up_instances import Data
 from tests.trainer.training_runs import Said, stop_at, train
 
@@ -29,7 +29,7 @@ pytest_plugins = ["tests.made_up_data"]
 MakeData = Callable[..., Data]
 
 
-def under(budget: str, small_run: Settings, **more: Any) -> Settings:
+def under(budget: str, small_run: Pretrain, **more: Any) -> Pretrain:
     return dataclasses.replace(small_run, steps=0, budget=budget, warmup_steps=-1, **more)
 
 
@@ -73,7 +73,7 @@ def simulate(job: Job, monkeypatch: pytest.MonkeyPatch, seconds: float, *, guess
 @pytest.mark.parametrize("guess", [0.3, 1.0, 4.0])
 @pytest.mark.parametrize("ramp", [1.0, 0.3])
 def test_a_run_ends_with_its_budget(
-    make_data: MakeData, small_run: Settings, monkeypatch: pytest.MonkeyPatch, guess: float, ramp: float
+    make_data: MakeData, small_run: Pretrain, monkeypatch: pytest.MonkeyPatch, guess: float, ramp: float
 ) -> None:
     data = make_data()
     settings = under("60s", small_run, batch_ramp=ramp)
@@ -88,7 +88,7 @@ def test_a_run_ends_with_its_budget(
     assert rates[-1] < 0.05 * max(rates)
 
 
-def test_steps_behind_a_plan_do_not_change_with_it(make_data: MakeData, small_run: Settings) -> None:
+def test_steps_behind_a_plan_do_not_change_with_it(make_data: MakeData, small_run: Pretrain) -> None:
     """What has been asked of the feed is what a new plan would make."""
     data = make_data()
     settings = under("60s", small_run, mask_rate_start=0.3, mask_rate_end=0.15, batch_ramp=0.5)
@@ -106,13 +106,13 @@ def test_steps_behind_a_plan_do_not_change_with_it(make_data: MakeData, small_ru
 
 
 def test_warm_up_in_steps_stays_in_steps() -> None:
-    course = chart(Settings(preset="roberta-tiny", budget="1m", warmup_steps=10, batch_tokens=512), 128)
+    course = chart(Pretrain(preset="roberta-tiny", budget="1m", warmup_steps=10, batch_tokens=512), 128)
     course = course.marked(Mark(0, 0.0, 100, 1, 0.0)).marked(Mark(50, 0.5, 400, 1, 30.0))
     assert course.rate(5) == pytest.approx(0.5 * course.learning_rate)
     assert course.rate(10) == course.learning_rate
 
 
-def test_a_budget_and_steps_exclude_each_other(small_run: Settings) -> None:
+def test_a_budget_and_steps_exclude_each_other(small_run: Pretrain) -> None:
     with pytest.raises(errors.RecipeInvalid, match="leave one of them out"):
         chart(dataclasses.replace(small_run, budget="1m"), 48)
 
@@ -133,7 +133,7 @@ def told_plans(run: Path) -> tuple[list[dict[str, Any]], list[Mark]]:
     return lines, [Mark(**{n: line[f"plan_{n}"] for n in names}) for line in lines if "plan_steps" in line]
 
 
-def replayed(settings: Settings, marks: list[Mark]) -> Course:
+def replayed(settings: Pretrain, marks: list[Mark]) -> Course:
     course = chart(settings, 48)
     for mark in marks:
         course = course.marked(mark)
@@ -142,7 +142,7 @@ def replayed(settings: Settings, marks: list[Mark]) -> Course:
 
 @pytest.mark.slow
 def test_a_run_of_seconds_keeps_its_budget_and_its_log_holds_the_schedule(
-    make_data: MakeData, small_run: Settings, tmp_path: Path
+    make_data: MakeData, small_run: Pretrain, tmp_path: Path
 ) -> None:
     data, settings = make_data(), under("8s", small_run, log_steps=1, evaluate_steps=50)
     began = time.perf_counter()
@@ -157,7 +157,7 @@ def test_a_run_of_seconds_keeps_its_budget_and_its_log_holds_the_schedule(
 
 
 @pytest.mark.slow
-def test_a_resumed_run_has_the_time_that_was_left(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
+def test_a_resumed_run_has_the_time_that_was_left(make_data: MakeData, small_run: Pretrain, tmp_path: Path) -> None:
     data, settings = make_data(), under("8s", small_run, log_steps=1, evaluate_steps=50)
     began = time.perf_counter()
     with pytest.raises(SystemExit):
@@ -175,7 +175,7 @@ def test_a_resumed_run_has_the_time_that_was_left(make_data: MakeData, small_run
     assert again["steps"] == course.steps
 
 
-def test_a_run_of_steps_does_not_go_on_under_a_budget(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
+def test_a_run_of_steps_does_not_go_on_under_a_budget(make_data: MakeData, small_run: Pretrain, tmp_path: Path) -> None:
     data = make_data()
     stop_at(data, tmp_path / "out", small_run, 3)
     with pytest.raises(errors.StageMismatch, match="without a budget"):
@@ -183,7 +183,7 @@ def test_a_run_of_steps_does_not_go_on_under_a_budget(make_data: MakeData, small
     assert checkpoint.all_folders(tmp_path / "out")[0].name == "step-000003"
 
 
-def test_the_plan_of_a_budget_says_how_many_steps_fit(make_data: MakeData, small_run: Settings) -> None:
+def test_the_plan_of_a_budget_says_how_many_steps_fit(make_data: MakeData, small_run: Pretrain) -> None:
     data = make_data()
     found = plan_of(data.instances, under("1m", small_run), vocab_folder=data.vocabulary)
     assert float(found["seconds"]) == pytest.approx(60, rel=0.05)

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,11 +17,11 @@ from hypothesis import strategies as st
 
 from corpusforge import errors
 from corpusforge.loader.order import Part, Ramp
+from corpusforge.sections import Pretrain
 from corpusforge.sections.fields import duration
 from corpusforge.trainer.course import chart
 from corpusforge.trainer.prepare import prepare
 from corpusforge.trainer.schedule import DECAYS, learning_rate
-from corpusforge.trainer.settings import Settings
 from tests.made_up_instances import Data
 from tests.trainer.training_runs import assert_equal_runs, logged, stop_at, train
 
@@ -88,7 +89,7 @@ def test_a_ramp_reads_what_its_shares_add_up_to(first: float, over: int, start: 
     assert abs(part.tokens - slow) <= 1
 
 
-def test_a_ramp_grows_the_batch_and_loses_no_chunk(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
+def test_a_ramp_grows_the_batch_and_loses_no_chunk(make_data: MakeData, small_run: Pretrain, tmp_path: Path) -> None:
     ramped = dataclasses.replace(small_run, batch_ramp=0.25, batch_ramp_share=0.8, batch_tokens=640, log_steps=1)
     job = prepare(make_data().instances, ramped, vocab_folder=make_data(name="again").vocabulary)
     sizes = [sum(batch.tokens for batch in job.batches(step)) for step in range(10)]
@@ -101,10 +102,10 @@ def test_a_ramp_grows_the_batch_and_loses_no_chunk(make_data: MakeData, small_ru
 
 def test_a_ramp_too_small_for_an_instance_is_refused() -> None:
     with pytest.raises(errors.RecipeInvalid, match="batch_ramp"):
-        chart(Settings(preset="bert-tiny", steps=10, batch_tokens=256, batch_ramp=0.25, batch_ramp_share=1.0), 128)
+        chart(Pretrain(preset="bert-tiny", steps=10, batch_tokens=256, batch_ramp=0.25, batch_ramp_share=1.0), 128)
 
 
-def test_mask_rates_fall_from_step_to_step(make_data: MakeData, small_run: Settings) -> None:
+def test_mask_rates_fall_from_step_to_step(make_data: MakeData, small_run: Pretrain) -> None:
     falling = dataclasses.replace(small_run, mask_rate_start=0.3, mask_rate_end=0.15, batch_tokens=2000)
     data = make_data()
     job = prepare(data.instances, falling, vocab_folder=data.vocabulary)
@@ -121,17 +122,16 @@ def test_mask_rates_fall_from_step_to_step(make_data: MakeData, small_run: Setti
         assert torch.equal(mine.input_ids, theirs.input_ids)
 
 
-def test_a_cap_of_predictions_follows_the_rate(make_data: MakeData, small_run: Settings) -> None:
-    data = make_data()
-    masking = dataclasses.replace(small_run.masking, max_predictions=3)
-    changes = {"masking": masking, "mask_rate_start": 0.3, "mask_rate_end": 0.15, "batch_tokens": 2000}
+def test_a_cap_of_predictions_follows_the_rate(make_data: MakeData, small_run: Pretrain) -> None:
+    data = make_data(instances={"max_predictions": 3})
+    changes: dict[str, Any] = {"mask_rate_start": 0.3, "mask_rate_end": 0.15, "batch_tokens": 2000}
     changes["packing"] = False
     job = prepare(data.instances, dataclasses.replace(small_run, **changes), vocab_folder=data.vocabulary)
     most = [max(int(np.bincount(b.masked // b.input_ids.shape[1]).max()) for b in job.batches(s)) for s in (0, 9)]
     assert most == [6, 4]
 
 
-def test_stored_masks_have_no_rate_to_change(make_data: MakeData, small_run: Settings) -> None:
+def test_stored_masks_have_no_rate_to_change(make_data: MakeData, small_run: Pretrain) -> None:
     data = make_data(copies=2)
     with pytest.raises(errors.StageMismatch, match="dynamic masks"):
         prepare(data.instances, dataclasses.replace(small_run, mask_rate_start=0.3), vocab_folder=data.vocabulary)
@@ -139,7 +139,7 @@ def test_stored_masks_have_no_rate_to_change(make_data: MakeData, small_run: Set
 
 @pytest.mark.parametrize("kind", ["dynamic", "pairs"])
 def test_a_resumed_run_is_bit_equal_inside_every_schedule(
-    make_data: MakeData, small_run: Settings, tmp_path: Path, kind: str
+    make_data: MakeData, small_run: Pretrain, tmp_path: Path, kind: str
 ) -> None:
     ramp = {"batch_ramp": 0.5, "batch_ramp_share": 0.9, "mask_rate_start": 0.3, "mask_rate_end": 0.15}
     settings = dataclasses.replace(small_run, decay="wsd", decay_share=0.4, **ramp)
@@ -151,7 +151,7 @@ def test_a_resumed_run_is_bit_equal_inside_every_schedule(
 
 
 def test_a_switch_that_is_resumed_carries_no_schedule_that_has_ended(
-    make_data: MakeData, small_run: Settings, tmp_path: Path
+    make_data: MakeData, small_run: Pretrain, tmp_path: Path
 ) -> None:
     """A run of the short part alone has decayed to nothing; gone on with, the rate is that of the whole run."""
     data, step_by_step = make_data(), dataclasses.replace(small_run, log_steps=1, decay="linear-hf")

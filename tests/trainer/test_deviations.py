@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from corpusforge.instances.masking import MaskSettings
+from corpusforge.sections import Pretrain
 from corpusforge.trainer import facts
 from corpusforge.trainer.deviations import READINGS, deviations
 from corpusforge.trainer.model import SPAN_POSITIONS, Architecture
 from corpusforge.trainer.plan import parameters, plan
 from corpusforge.trainer.prepare import prepare
 from corpusforge.trainer.presets import PRESETS
-from corpusforge.trainer.settings import Settings
 from tests.made_up_instances import Data
 from tests.trainer.training_runs import Said, train
 
@@ -33,17 +32,17 @@ ALWAYS = (
 """Of a run as published on the made-up data: what no setting mends."""
 
 
-def lines_of(data: Data, settings: Settings, **instances: object) -> list[str]:
+def lines_of(data: Data, settings: Pretrain, **instances: object) -> list[str]:
     job = prepare(data.instances, settings, vocab_folder=data.vocabulary)
-    return deviations(job, instances)
+    return deviations(dataclasses.replace(job, instances=instances))
 
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_preset_as_published_differs_in_what_it_must(make_data: MakeData, preset: str) -> None:
     published = PRESETS[preset]
     paper = READINGS[published.paper]
-    data = make_data(words=published.mask_unit != "token")
-    settings = Settings(preset=preset, masking=MaskSettings(unit=published.mask_unit), short_length=24)
+    data = make_data(words=published.mask_unit != "token", instances={"mask_unit": published.mask_unit})
+    settings = Pretrain(preset=preset, short_length=24)
     found = lines_of(data, settings, format=paper.format, masking=paper.masking, length=512)
     own = found[: len(published.notes) + published.is_own]
     assert own[published.is_own :] == list(published.notes)
@@ -51,7 +50,7 @@ def test_every_preset_as_published_differs_in_what_it_must(make_data: MakeData, 
     assert all(line.startswith(ALWAYS) for line in found[len(own) :]), found
 
 
-def test_what_is_changed_is_told_with_the_value_of_the_paper(make_data: MakeData, small_run: Settings) -> None:
+def test_what_is_changed_is_told_with_the_value_of_the_paper(make_data: MakeData, small_run: Pretrain) -> None:
     changes = {"optimizer": "lamb", "decay": "cosine", "dropout": 0.0, "mask_rate_start": 0.3, "mask_rate_end": 0.15}
     run = dataclasses.replace(small_run, preset="bert-base", short_share=0.0, **changes)
     found = lines_of(make_data(), run, format="doc-sentences", masking="dynamic", length=48, name="ignored")
@@ -74,7 +73,7 @@ def test_what_is_changed_is_told_with_the_value_of_the_paper(make_data: MakeData
     assert "mask unit token (paper: ngram)" in lines_of(make_data(name="other"), albert)
 
 
-def test_the_plan_tells_them(make_data: MakeData, small_run: Settings) -> None:
+def test_the_plan_tells_them(make_data: MakeData, small_run: Pretrain) -> None:
     data = make_data()
     told = plan(data.instances, small_run, vocab_folder=data.vocabulary)
     assert [told["part_1"], told["part_2"]]
@@ -83,12 +82,12 @@ def test_the_plan_tells_them(make_data: MakeData, small_run: Settings) -> None:
 
 
 def test_a_run_tells_them_before_its_first_step_and_once(
-    make_data: MakeData, small_run: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make_data: MakeData, small_run: Pretrain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data, first, again, few = make_data(), Said(), Said(), Said()
     train(data, tmp_path / "out", small_run, progress=first)
     train(data, tmp_path / "out", small_run, progress=again, resume=True)
-    expected = deviations(prepare(data.instances, small_run, vocab_folder=data.vocabulary), {})
+    expected = deviations(prepare(data.instances, small_run, vocab_folder=data.vocabulary))
     mark = "not bert-tiny as published: "
     counted = f"it differs in {len(expected)} points, which --dry-run and the model card list"
     assert [line.removeprefix(mark) for line in first.lines if line.startswith(mark)] == [counted]

@@ -17,9 +17,9 @@ import pytest
 
 from corpusforge import shards
 from corpusforge.loader.corpus import gather
+from corpusforge.sections import Pretrain
 from corpusforge.trainer import checkpoint, heldout
 from corpusforge.trainer.prepare import prepare
-from corpusforge.trainer.settings import Settings
 from tests.made_up_instances import Data
 from tests.trainer.training_runs import Said, assert_equal_runs, logged, stop_at, train
 from tests.work.test_instances_work import SETTINGS as BUILT
@@ -58,7 +58,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Data]:
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_every_format_has_a_short_part_whose_chunks_are_instances(
-    built: Callable[[str], Data], small_run: Settings, format: str
+    built: Callable[[str], Data], small_run: Pretrain, format: str
 ) -> None:
     data = built(format)
     job = prepare(data.instances, small_run, vocab_folder=data.vocabulary)
@@ -90,7 +90,7 @@ def test_every_format_has_a_short_part_whose_chunks_are_instances(
 @pytest.mark.parametrize("format", ["full-sentences", "sentence-pair", "sop"])
 @pytest.mark.parametrize("stop", [3, 5])
 def test_a_run_of_every_format_resumes_on_and_behind_the_switch(
-    built: Callable[[str], Data], small_run: Settings, tmp_path: Path, format: str, stop: int
+    built: Callable[[str], Data], small_run: Pretrain, tmp_path: Path, format: str, stop: int
 ) -> None:
     data, settings = built(format), dataclasses.replace(small_run, steps=6, short_share=0.5, log_steps=1)
     train(data, tmp_path / "straight", settings)
@@ -103,7 +103,7 @@ def test_a_run_of_every_format_resumes_on_and_behind_the_switch(
 
 @pytest.mark.parametrize("pairs", [False, True])
 def test_the_number_of_loader_threads_changes_nothing(
-    make_data: MakeData, small_run: Settings, tmp_path: Path, pairs: bool
+    make_data: MakeData, small_run: Pretrain, tmp_path: Path, pairs: bool
 ) -> None:
     data = make_data(pairs=pairs)
     train(data, tmp_path / "one", small_run)
@@ -115,7 +115,7 @@ def test_the_number_of_loader_threads_changes_nothing(
 @pytest.mark.parametrize("at", ["step", "evaluation", "checkpoint", "publish"])
 def test_a_signal_leaves_a_valid_checkpoint_and_its_exit_code(
     make_data: MakeData,
-    small_run: Settings,
+    small_run: Pretrain,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     at: str,
@@ -151,7 +151,7 @@ def test_a_signal_leaves_a_valid_checkpoint_and_its_exit_code(
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "state.json", "digests.json"])
-def test_a_checkpoint_cut_short_is_skipped(make_data: MakeData, small_run: Settings, tmp_path: Path, name: str) -> None:
+def test_a_checkpoint_cut_short_is_skipped(make_data: MakeData, small_run: Pretrain, tmp_path: Path, name: str) -> None:
     data, settings = make_data(), dataclasses.replace(small_run, checkpoint_steps=2, log_steps=1)
     train(data, tmp_path / "straight", settings)
     stop_at(data, tmp_path / "stopped", settings, 7)
@@ -164,7 +164,7 @@ def test_a_checkpoint_cut_short_is_skipped(make_data: MakeData, small_run: Setti
 
 
 def test_a_kill_while_a_checkpoint_is_written_leaves_the_one_before(
-    make_data: MakeData, small_run: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make_data: MakeData, small_run: Pretrain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data, settings = make_data(), dataclasses.replace(small_run, checkpoint_steps=3)
     train(data, tmp_path / "straight", settings)
@@ -185,7 +185,7 @@ def test_a_kill_while_a_checkpoint_is_written_leaves_the_one_before(
 
 
 def test_the_newest_and_the_best_are_kept(
-    make_data: MakeData, small_run: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make_data: MakeData, small_run: Pretrain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     losses = iter([5.0, 3.0, 4.0, 6.0, 6.0, 5.0])
     really = heldout.measure
@@ -202,7 +202,7 @@ def test_the_newest_and_the_best_are_kept(
 
 
 def test_a_resumed_run_has_the_cards_of_one_that_was_not(
-    make_data: MakeData, small_run: Settings, tmp_path: Path
+    make_data: MakeData, small_run: Pretrain, tmp_path: Path
 ) -> None:
     """Behind step 8 the held-out loss is that of step 5, which the process before has measured."""
     data, settings = make_data(), dataclasses.replace(small_run, checkpoint_steps=8)
@@ -216,7 +216,7 @@ def test_a_resumed_run_has_the_cards_of_one_that_was_not(
     assert one[0] != one[1]
 
 
-def test_losses_at_several_lengths_are_not_compared(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
+def test_losses_at_several_lengths_are_not_compared(make_data: MakeData, small_run: Pretrain, tmp_path: Path) -> None:
     often = {"checkpoint_steps": 3, "evaluate_steps": 3, "keep_checkpoints": 9}
     train(make_data(), tmp_path / "out", dataclasses.replace(small_run, **often))
     folders = checkpoint.all_folders(tmp_path / "out")

@@ -14,13 +14,13 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from corpusforge import errors
+from corpusforge.sections import Pretrain
 from corpusforge.tokens.vocab import Vocab
 from corpusforge.trainer import checkpoint
 from corpusforge.trainer.export import load_model
 from corpusforge.trainer.initial import fill
 from corpusforge.trainer.model import Encoder, initialise
 from corpusforge.trainer.prepare import prepare
-from corpusforge.trainer.settings import Settings
 from tests.made_up_instances import Data
 from tests.trainer.training_runs import Said, assert_equal_runs, stop_at, train
 
@@ -59,7 +59,7 @@ def their_model(data: Data, folder: Path, name: str, **changes: Any) -> Any:
     return model
 
 
-def begun(data: Data, run: Settings, folder: Path, **changes: Any) -> tuple[Encoder, str]:
+def begun(data: Data, run: Pretrain, folder: Path, **changes: Any) -> tuple[Encoder, str]:
     family = json.loads((folder / "config.json").read_text())["model_type"]
     changes = {"preset": PRESETS[family], "init": str(folder), "dropout": 0.0} | changes
     job = prepare(data.instances, dataclasses.replace(run, **changes), vocab_folder=data.vocabulary)
@@ -84,7 +84,7 @@ def begun(data: Data, run: Settings, folder: Path, **changes: Any) -> tuple[Enco
     ],
 )
 def test_what_it_computed_is_what_the_run_begins_with(
-    make_data: MakeData, small_run: Settings, tmp_path: Path, name: str, pairs: bool, anew: str, left: str
+    make_data: MakeData, small_run: Pretrain, tmp_path: Path, name: str, pairs: bool, anew: str, left: str
 ) -> None:
     data, folder = make_data(pairs=pairs), tmp_path / "theirs"
     theirs = their_model(data, folder, name)
@@ -103,7 +103,7 @@ def test_what_it_computed_is_what_the_run_begins_with(
             assert (mine - logits).abs().max() < 1e-5 * max(1.0, float(mine.abs().max()))
 
 
-def test_old_names_pickles_and_half_precision(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
+def test_old_names_pickles_and_half_precision(make_data: MakeData, small_run: Pretrain, tmp_path: Path) -> None:
     """google's own checkpoints: gamma and beta, a copy of the tied decoder, a table of positions, in a pickle."""
     data, folder = make_data(), tmp_path / "theirs"
     their_model(data, folder, "BertForMaskedLM")
@@ -144,7 +144,7 @@ class Wicked:
 
 @pytest.mark.filterwarnings("ignore:Detected pickle protocol")
 def test_a_pickle_that_does_more_is_not_opened(
-    make_data: MakeData, small_run: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make_data: MakeData, small_run: Pretrain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data, folder = make_data(), tmp_path / "theirs"
     their_model(data, folder, "BertForMaskedLM")
@@ -157,7 +157,7 @@ def test_a_pickle_that_does_more_is_not_opened(
         assert not (tmp_path / "opened").exists()
 
 
-def test_weights_in_shards(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
+def test_weights_in_shards(make_data: MakeData, small_run: Pretrain, tmp_path: Path) -> None:
     data, folder = make_data(), tmp_path / "theirs"
     theirs = their_model(data, folder, "BertForMaskedLM")
     plain, _ = begun(data, small_run, folder)
@@ -170,7 +170,7 @@ def test_weights_in_shards(make_data: MakeData, small_run: Settings, tmp_path: P
 
 
 def test_rows_that_padding_added_to_the_vocabulary_are_drawn_anew(
-    make_data: MakeData, small_run: Settings, tmp_path: Path
+    make_data: MakeData, small_run: Pretrain, tmp_path: Path
 ) -> None:
     data, folder = make_data(), tmp_path / "theirs"
     theirs = their_model(data, folder, "BertForMaskedLM", vocab_size=180)
@@ -189,7 +189,7 @@ def test_rows_that_padding_added_to_the_vocabulary_are_drawn_anew(
     assert 0 < model.tokens.weight[180:].abs().max() < 0.05
 
 
-def test_a_run_goes_on_from_it_and_says_so(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
+def test_a_run_goes_on_from_it_and_says_so(make_data: MakeData, small_run: Pretrain, tmp_path: Path) -> None:
     data, folder = make_data(pairs=True), tmp_path / "theirs"
     their_model(data, folder, "BertForMaskedLM", initializer_range=0.02)
     run = dataclasses.replace(small_run, init=str(folder))
@@ -209,7 +209,7 @@ def test_a_run_goes_on_from_it_and_says_so(make_data: MakeData, small_run: Setti
     assert "left out: nothing" in said.lines[-1] or any("drawn anew: nothing" in line for line in said.lines)
 
 
-def test_what_does_not_fit_is_one_line(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
+def test_what_does_not_fit_is_one_line(make_data: MakeData, small_run: Pretrain, tmp_path: Path) -> None:
     data, folder = make_data(), tmp_path / "theirs"
     their_model(data, folder, "BertForMaskedLM")
 

@@ -11,11 +11,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from corpusforge.sections import Pretrain
 from corpusforge.trainer.compiled import compiled
 from corpusforge.trainer.model import Encoder, initialise
 from corpusforge.trainer.plan import plan
 from corpusforge.trainer.prepare import Job, prepare
-from corpusforge.trainer.settings import Settings
 from corpusforge.trainer.step import gradients
 from tests.made_up_instances import Data
 from tests.trainer.training_runs import Said, logged, train
@@ -24,11 +24,11 @@ pytest_plugins = ["tests.made_up_data"]
 MakeData = Callable[..., Data]
 
 
-def job_of(data: Data, settings: Settings) -> Job:
+def job_of(data: Data, settings: Pretrain) -> Job:
     return prepare(data.instances, settings, vocab_folder=data.vocabulary)
 
 
-def test_packing_is_a_matter_of_kernels(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
+def test_packing_is_a_matter_of_kernels(make_data: MakeData, small_run: Pretrain, tmp_path: Path) -> None:
     """Without dropout a run learns the same packed, padded and with fixed shapes."""
     data, found = make_data(pairs=True), []
     for packing in (True, False):
@@ -52,7 +52,7 @@ WAITS = ("item", "cpu", "tolist", "numpy", "__bool__", "__int__", "__float__", "
 
 @pytest.mark.parametrize("kind", ["packed", "fixed", "padded"])
 def test_a_step_never_waits_for_the_device(
-    make_data: MakeData, small_run: Settings, monkeypatch: pytest.MonkeyPatch, kind: str
+    make_data: MakeData, small_run: Pretrain, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     from corpusforge.trainer import log
     from corpusforge.trainer.optimizers import make_optimizer
@@ -92,7 +92,7 @@ def test_a_step_never_waits_for_the_device(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_a_compiled_step_is_the_step(make_data: MakeData, small_run: Settings, precision: str) -> None:
+def test_a_compiled_step_is_the_step(make_data: MakeData, small_run: Pretrain, precision: str) -> None:
     settings = dataclasses.replace(
         small_run, compile=True, dropout=0.0, precision=precision, batch_tokens=600, micro_batch_tokens=300
     )
@@ -121,7 +121,7 @@ def test_a_compiled_step_is_the_step(make_data: MakeData, small_run: Settings, p
 
 
 @pytest.mark.slow
-def test_a_compiled_run_ends(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
+def test_a_compiled_run_ends(make_data: MakeData, small_run: Pretrain, tmp_path: Path) -> None:
     data = make_data()
     losses = []
     for compile in (False, True):

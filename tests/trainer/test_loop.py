@@ -19,11 +19,11 @@ import torch
 from safetensors.torch import load_file
 
 from corpusforge import errors, shards
+from corpusforge.sections import Pretrain
 from corpusforge.trainer import checkpoint, heldout, log, run
 from corpusforge.trainer.export import load_model
 from corpusforge.trainer.plan import PROCESS_BYTES, memory_bytes, parameters, plan
 from corpusforge.trainer.prepare import prepare
-from corpusforge.trainer.settings import Settings
 from tests.made_up_instances import Data, write_vocabulary
 from tests.trainer.training_runs import Said, assert_equal_runs, steady, stop_at, train
 
@@ -35,7 +35,7 @@ MakeData = Callable[..., Data]
 @pytest.mark.parametrize("kind", ["dynamic", "pairs", "duplicated"])
 @pytest.mark.parametrize("stop", [0, 3, 6, 7])  # primes on both sides of the switch behind step 6, and on it
 def test_a_resumed_run_is_bit_equal(
-    make_data: MakeData, small_run: Settings, tmp_path: Path, kind: str, stop: int
+    make_data: MakeData, small_run: Pretrain, tmp_path: Path, kind: str, stop: int
 ) -> None:
     data = make_data(pairs=kind == "pairs", copies=3 if kind == "duplicated" else 0)
     train(data, tmp_path / "straight", small_run)
@@ -45,21 +45,21 @@ def test_a_resumed_run_is_bit_equal(
 
 
 def test_the_same_run_twice_and_from_other_shards_is_bit_equal(
-    make_data: MakeData, small_run: Settings, tmp_path: Path
+    make_data: MakeData, small_run: Pretrain, tmp_path: Path
 ) -> None:
     train(make_data(files=1, name="one"), tmp_path / "one", small_run)
     train(make_data(files=5, name="five"), tmp_path / "five", small_run)
     assert_equal_runs(tmp_path / "one", tmp_path / "five")
 
 
-def test_two_threads_repeat_themselves(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
+def test_two_threads_repeat_themselves(make_data: MakeData, small_run: Pretrain, tmp_path: Path) -> None:
     data, settings = make_data(), dataclasses.replace(small_run, threads=2)
     train(data, tmp_path / "one", settings)
     train(data, tmp_path / "other", settings)
     assert_equal_runs(tmp_path / "one", tmp_path / "other")
 
 
-def test_bf16_stays_close(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
+def test_bf16_stays_close(make_data: MakeData, small_run: Pretrain, tmp_path: Path) -> None:
     data = make_data(pairs=True)
     losses = [
         train(data, tmp_path / precision, dataclasses.replace(small_run, precision=precision, dropout=0.0))["loss"]
@@ -69,11 +69,11 @@ def test_bf16_stays_close(make_data: MakeData, small_run: Settings, tmp_path: Pa
     assert losses[0] == pytest.approx(losses[1], rel=0.02)
 
 
-def test_a_killed_process_leaves_a_valid_checkpoint(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
+def test_a_killed_process_leaves_a_valid_checkpoint(make_data: MakeData, small_run: Pretrain, tmp_path: Path) -> None:
     data, output = make_data(), tmp_path / "out"
     code = (
-        "import sys; from corpusforge.trainer.loop import pretrain; from corpusforge.trainer.settings import Settings\n"
-        "settings = Settings(preset='bert-tiny', steps=100000, batch_tokens=320, short_length=24, threads=1,"
+        "import sys; from corpusforge.trainer.loop import pretrain; from corpusforge.sections import Pretrain\n"
+        "settings = Pretrain(preset='bert-tiny', steps=100000, batch_tokens=320, short_length=24, threads=1,"
         " tensorboard=False, log_steps=1)\n"
         "data, output, vocabulary = sys.argv[1:]\n"
         "pretrain(data, output, settings, vocab_folder=vocabulary, manifest_digest='d', recipe={}, card={})"
@@ -95,7 +95,7 @@ def test_a_killed_process_leaves_a_valid_checkpoint(make_data: MakeData, small_r
 
 @pytest.mark.parametrize("at", ["measure", "publish"])
 def test_a_signal_behind_the_last_step_is_not_lost(
-    make_data: MakeData, small_run: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+    make_data: MakeData, small_run: Pretrain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
     """Else `corpusforge run` would go on to the next stage as if nobody had asked it to stop."""
     data, calls = make_data(), []
@@ -117,7 +117,7 @@ def test_a_signal_behind_the_last_step_is_not_lost(
     assert steady(train(data, tmp_path / "out", small_run, resume=True)) == steady(straight)
 
 
-def test_a_broken_checkpoint_is_skipped(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
+def test_a_broken_checkpoint_is_skipped(make_data: MakeData, small_run: Pretrain, tmp_path: Path) -> None:
     data = make_data()
     often = dataclasses.replace(small_run, checkpoint_steps=2, keep_checkpoints=3)
     train(data, tmp_path / "straight", often)
@@ -136,7 +136,7 @@ def test_a_broken_checkpoint_is_skipped(make_data: MakeData, small_run: Settings
 
 
 def test_no_valid_checkpoint_is_an_error_and_none_at_all_is_a_beginning(
-    make_data: MakeData, small_run: Settings, tmp_path: Path
+    make_data: MakeData, small_run: Pretrain, tmp_path: Path
 ) -> None:
     data = make_data()
     train(data, tmp_path / "out", small_run, resume=True)
@@ -145,7 +145,7 @@ def test_no_valid_checkpoint_is_an_error_and_none_at_all_is_a_beginning(
         train(data, tmp_path / "out", small_run, resume=True)
 
 
-def test_other_data_are_refused(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
+def test_other_data_are_refused(make_data: MakeData, small_run: Pretrain, tmp_path: Path) -> None:
     data = make_data()
     stop_at(data, tmp_path / "out", small_run, 3)
     with pytest.raises(errors.StageMismatch, match="--allow-new-data"):
@@ -158,7 +158,7 @@ def test_other_data_are_refused(make_data: MakeData, small_run: Settings, tmp_pa
     assert train(data, tmp_path / "out", allowed, resume=True, manifest_digest="another")["steps"] == 10
 
 
-def test_a_finished_run_resumed_does_nothing(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
+def test_a_finished_run_resumed_does_nothing(make_data: MakeData, small_run: Pretrain, tmp_path: Path) -> None:
     data = make_data()
     first = train(data, tmp_path / "out", small_run)
     log = (tmp_path / "out/log.jsonl").read_text()
@@ -169,7 +169,7 @@ def test_a_finished_run_resumed_does_nothing(make_data: MakeData, small_run: Set
 
 @pytest.mark.parametrize("left", ["older", "nothing"])
 def test_a_kill_before_the_last_checkpoint_is_published(
-    make_data: MakeData, small_run: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: str
+    make_data: MakeData, small_run: Pretrain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: str
 ) -> None:
     data, often = make_data(), dataclasses.replace(small_run, checkpoint_steps=4, keep_checkpoints=2)
     straight = train(data, tmp_path / "straight", often)
@@ -195,7 +195,7 @@ def test_a_kill_before_the_last_checkpoint_is_published(
 
 @pytest.mark.parametrize("keep", [1, 2])
 def test_broken_newer_checkpoints_go_before_the_one_just_written(
-    make_data: MakeData, small_run: Settings, tmp_path: Path, keep: int
+    make_data: MakeData, small_run: Pretrain, tmp_path: Path, keep: int
 ) -> None:
     data, output = make_data(), tmp_path / "out"
     stop_at(data, output, dataclasses.replace(small_run, keep_checkpoints=keep, checkpoint_steps=2), 5)
@@ -234,7 +234,7 @@ def test_the_log_is_never_cut_in_place(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_batch(
-    make_data: MakeData, small_run: Settings, tmp_path: Path
+    make_data: MakeData, small_run: Pretrain, tmp_path: Path
 ) -> None:
     wild = dataclasses.replace(small_run, learning_rate=1e30, warmup_steps=0, log_steps=5)
     with pytest.raises(errors.TrainingStopped, match=r"not finite.*begin again in another folder"):
@@ -252,7 +252,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_batch(
 
 
 def test_weights_that_are_no_numbers_are_never_a_checkpoint(
-    make_data: MakeData, small_run: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make_data: MakeData, small_run: Pretrain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Loss and gradient of the step were finite, and the next one is not taken any more."""
     really = run.update
@@ -277,7 +277,7 @@ def test_weights_that_are_no_numbers_are_never_a_checkpoint(
 
 @pytest.mark.parametrize(("optimizer", "rate"), [("adamw", 3e-3), ("bert-adam", 1e-3), ("lamb", 0.03)])
 def test_overfits_one_batch(
-    make_data: MakeData, small_run: Settings, tmp_path: Path, optimizer: str, rate: float
+    make_data: MakeData, small_run: Pretrain, tmp_path: Path, optimizer: str, rate: float
 ) -> None:
     data = make_data(count=4, longest=24, copies=1)
     once = prepare(data.instances, small_run, vocab_folder=data.vocabulary).corpus.lengths.sum()
@@ -288,7 +288,7 @@ def test_overfits_one_batch(
 
 
 @pytest.mark.parametrize("preset", ["roberta-tiny", "bert-tiny"])
-def test_tensorboard_and_families(make_data: MakeData, small_run: Settings, tmp_path: Path, preset: str) -> None:
+def test_tensorboard_and_families(make_data: MakeData, small_run: Pretrain, tmp_path: Path, preset: str) -> None:
     pytest.importorskip("tensorboard")
     settings = dataclasses.replace(small_run, preset=preset, steps=2, tensorboard=True)
     facts = train(make_data(pairs=True), tmp_path / "out", settings)
@@ -299,7 +299,7 @@ def test_tensorboard_and_families(make_data: MakeData, small_run: Settings, tmp_
 
 @pytest.mark.parametrize("preset", ["bert-tiny", "roberta-tiny"])
 def test_instances_longer_than_the_published_models(
-    make_data: MakeData, small_run: Settings, tmp_path: Path, preset: str
+    make_data: MakeData, small_run: Pretrain, tmp_path: Path, preset: str
 ) -> None:
     """Rows of 1,021 tokens are padded to 1,024: there has to be a position for each."""
     data = make_data(count=3, longest=1021)
@@ -309,7 +309,7 @@ def test_instances_longer_than_the_published_models(
     assert shape.positions - shape.first_position == 1024
 
 
-def test_the_plan_writes_nothing_and_counts(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
+def test_the_plan_writes_nothing_and_counts(make_data: MakeData, small_run: Pretrain, tmp_path: Path) -> None:
     data = make_data()
     before = sorted(tmp_path.rglob("*"))
     found = plan(data.instances, small_run, vocab_folder=data.vocabulary)
@@ -327,7 +327,7 @@ def test_the_plan_writes_nothing_and_counts(make_data: MakeData, small_run: Sett
 
 
 def test_the_plan_of_several_ranks_is_that_of_all(
-    make_data: MakeData, small_run: Settings, monkeypatch: pytest.MonkeyPatch
+    make_data: MakeData, small_run: Pretrain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data, shape = make_data(), dataclasses.replace(small_run, preset="bert-base", micro_batch_tokens=64)
     sharded = dataclasses.replace(small_run, sharding="fsdp")
@@ -347,11 +347,11 @@ def test_the_plan_of_several_ranks_is_that_of_all(
     assert of[8] < 0.3 * of[1]
 
 
-def plan_of(data: Data, settings: Settings) -> dict[str, Any]:
+def plan_of(data: Data, settings: Pretrain) -> dict[str, Any]:
     return plan(data.instances, settings, vocab_folder=data.vocabulary)
 
 
-def test_another_vocabulary_is_refused(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
+def test_another_vocabulary_is_refused(make_data: MakeData, small_run: Pretrain, tmp_path: Path) -> None:
     data = make_data()
     write_vocabulary(tmp_path / "other", unused=100)
     with pytest.raises(errors.StageMismatch, match="vocabulary"):

@@ -22,6 +22,7 @@ from corpusforge.loader.batcher import Batcher
 from corpusforge.loader.corpus import cut_to_length, draw_masks, gather, open_table
 from corpusforge.loader.folder import load_specials
 from corpusforge.loader.packing import BatchSettings
+from corpusforge.sections import Pretrain
 from corpusforge.shards import Manifest
 from corpusforge.trainer import checkpoint
 from corpusforge.trainer.batches import to_tensors
@@ -33,7 +34,6 @@ from corpusforge.trainer.optimizers import make_optimizer
 from corpusforge.trainer.plan import flops_per_token, parameters
 from corpusforge.trainer.prepare import prepare
 from corpusforge.trainer.presets import PRESETS
-from corpusforge.trainer.settings import Settings
 from corpusforge.trainer.step import gradients, update
 from tests.laid_out import laid_out
 from tests.made_up_instances import Data
@@ -48,17 +48,16 @@ FAMILIES = {  # what each reads: pairs where it has a head for them, spans where
     "bert-tiny": {"pairs": True},
     "roberta-tiny": {},
     "albert-tiny": {"pairs": True},
-    "spanbert-tiny": {"words": True},
+    "spanbert-tiny": {"words": True, "instances": {"mask_unit": "span"}},
 }
 
 
-def settings_of(preset: str, run: Settings, **changes: Any) -> Settings:
-    masking = SPANS if preset.startswith("spanbert") else run.masking
-    return dataclasses.replace(run, preset=preset, masking=masking, **changes)
+def settings_of(preset: str, run: Pretrain, **changes: Any) -> Pretrain:
+    return dataclasses.replace(run, preset=preset, **changes)
 
 
 @pytest.mark.parametrize("preset", FAMILIES)
-def test_overfits_one_batch(make_data: MakeData, small_run: Settings, preset: str) -> None:
+def test_overfits_one_batch(make_data: MakeData, small_run: Pretrain, preset: str) -> None:
     data = make_data(count=4, longest=24, **FAMILIES[preset])
     job = prepare(data.instances, settings_of(preset, small_run, dropout=0.0), vocab_folder=data.vocabulary)
     model, batches = Encoder(job.shape), job.batches(0)
@@ -78,7 +77,7 @@ def test_overfits_one_batch(make_data: MakeData, small_run: Settings, preset: st
 
 @pytest.mark.parametrize("preset", ["albert-tiny", "spanbert-tiny"])
 def test_a_resumed_run_is_bit_equal_and_goes_out(
-    make_data: MakeData, small_run: Settings, tmp_path: Path, preset: str
+    make_data: MakeData, small_run: Pretrain, tmp_path: Path, preset: str
 ) -> None:
     transformers = pytest.importorskip("transformers")
     data, settings = make_data(**FAMILIES[preset]), settings_of(preset, small_run)
@@ -103,7 +102,7 @@ def test_a_resumed_run_is_bit_equal_and_goes_out(
 @pytest.mark.parametrize("most", [1, 15])
 def test_batches_carry_the_bounds_of_spans(make_data: MakeData, most: int) -> None:
     """Row by row in plain Python, from the spans that the mask function names."""
-    data = make_data(words=True)
+    data = make_data(words=True, instances={"mask_unit": "span"})
     corpus = open_table(data.instances, Manifest.load(data.instances), "train")
     masker = Masker(load_specials(data.vocabulary), SPANS, 3)
     rows = draw_masks(gather(corpus, cut_to_length(corpus, 48), np.arange(len(corpus))), masker, 5)
@@ -130,7 +129,7 @@ def test_batches_carry_the_bounds_of_spans(make_data: MakeData, most: int) -> No
 
 @pytest.mark.parametrize("packing", [False, True])
 def test_batches_of_the_loader_carry_them_too(make_data: MakeData, packing: bool) -> None:
-    data = make_data(words=True)
+    data = make_data(words=True, instances={"mask_unit": "span"})
     batcher = Batcher(
         data.instances,
         BatchSettings(batch_tokens=400, micro_batch_tokens=192, packing=packing),
@@ -147,8 +146,8 @@ def test_batches_of_the_loader_carry_them_too(make_data: MakeData, packing: bool
             assert is_masked[left + 1 : right].all()
 
 
-def test_the_head_for_spans_is_the_one_of_the_paper(make_data: MakeData, small_run: Settings) -> None:
-    data = make_data(words=True)
+def test_the_head_for_spans_is_the_one_of_the_paper(make_data: MakeData, small_run: Pretrain) -> None:
+    data = make_data(words=True, instances={"mask_unit": "span"})
     job = prepare(data.instances, settings_of("spanbert-tiny", small_run), vocab_folder=data.vocabulary)
     model, batch = Encoder(job.shape).eval(), job.batches(0)[0]
     initialise(model, 1, deviation=0.2)
@@ -166,9 +165,12 @@ def test_the_head_for_spans_is_the_one_of_the_paper(make_data: MakeData, small_r
 
 
 def test_a_head_for_spans_is_begun_from_where_a_checkpoint_has_it(
-    make_data: MakeData, small_run: Settings, tmp_path: Path
+    make_data: MakeData, small_run: Pretrain, tmp_path: Path
 ) -> None:
-    data, settings = make_data(words=True), settings_of("spanbert-tiny", small_run, steps=2)
+    data, settings = (
+        make_data(words=True, instances={"mask_unit": "span"}),
+        settings_of("spanbert-tiny", small_run, steps=2),
+    )
     train(data, tmp_path / "first", settings)
     newest = checkpoint.all_folders(tmp_path / "first")[0]
     for folder, anew in ((newest, "nothing"), (tmp_path / "first/model", "head for spans")):
@@ -183,15 +185,16 @@ def test_a_head_for_spans_is_begun_from_where_a_checkpoint_has_it(
         assert all(torch.equal(weight, heads[name]) for name, weight in ours.items()) == (anew == "nothing")
 
 
-def test_spans_are_needed_and_said_to_be(make_data: MakeData, small_run: Settings) -> None:
+def test_spans_are_needed_and_said_to_be(make_data: MakeData, small_run: Pretrain) -> None:
     settings = dataclasses.replace(small_run, preset="spanbert-tiny")
     data = make_data(words=True)
     with pytest.raises(errors.StageMismatch, match="--mask-unit span"):
         prepare(data.instances, settings, vocab_folder=data.vocabulary)
-    stored, plain = make_data(copies=1, name="stored"), make_data(name="plain")
+    spans = {"mask_unit": "span"}
+    stored, plain = make_data(copies=1, instances=spans, name="stored"), make_data(instances=spans, name="plain")
     for other, what in ((stored, "stored"), (plain, "word starts")):
         with pytest.raises(errors.StageMismatch, match=what):
-            prepare(other.instances, dataclasses.replace(settings, masking=SPANS), vocab_folder=other.vocabulary)
+            prepare(other.instances, settings, vocab_folder=other.vocabulary)
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -222,7 +225,7 @@ def test_presets_have_the_sizes_of_transformers_models(preset: str, pairs: bool)
 
 @pytest.mark.parametrize("preset", FAMILIES)
 def test_losses_of_all_heads_do_not_depend_on_micro_batches(
-    make_data: MakeData, small_run: Settings, preset: str
+    make_data: MakeData, small_run: Pretrain, preset: str
 ) -> None:
     data, found = make_data(**FAMILIES[preset]), []
     for budget in (10_000, 160):
@@ -241,9 +244,9 @@ def test_losses_of_all_heads_do_not_depend_on_micro_batches(
 
 
 @pytest.mark.parametrize("preset", FAMILIES)
-def test_flops_are_those_that_torch_counts(make_data: MakeData, small_run: Settings, preset: str) -> None:
+def test_flops_are_those_that_torch_counts(make_data: MakeData, small_run: Pretrain, preset: str) -> None:
     """But for the pooler and the head for pairs, which see one token of a sequence."""
-    data = make_data(words=True)
+    data = make_data(words=True, instances={"mask_unit": "span"})
     settings = settings_of(preset, small_run, packing=False, dropout=0.0, micro_batch_tokens=200)
     job = prepare(data.instances, settings, vocab_folder=data.vocabulary)
     model = Encoder(job.shape)
@@ -256,7 +259,7 @@ def test_flops_are_those_that_torch_counts(make_data: MakeData, small_run: Setti
 
 
 @pytest.mark.slow
-def test_a_shared_layer_is_sharded_as_others_are(make_data: MakeData, small_run: Settings, tmp_path: Path) -> None:
+def test_a_shared_layer_is_sharded_as_others_are(make_data: MakeData, small_run: Pretrain, tmp_path: Path) -> None:
     """ALBERT's one layer is gathered and parted again each time it is applied; LAMB's norms are of whole weights."""
     changes = {"steps": 4, "dropout": 0.0, "optimizer": "lamb", "micro_batch_tokens": 100, "log_steps": 1}
     run, data = settings_of("albert-tiny", small_run, **changes), make_data(pairs=True)

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 from torch import nn
 
+from corpusforge.sections import Pretrain
 from corpusforge.trainer import checkpoint
 from corpusforge.trainer.optimizers import NAMES, make_optimizer
 from corpusforge.trainer.presets import find_preset
-from corpusforge.trainer.settings import Settings
 from tests.made_up_instances import Data
 from tests.oracles.optimizers import Slow
 from tests.trainer.training_runs import assert_equal_runs, stop_at, train
@@ -95,7 +95,7 @@ def test_the_state_is_the_same_three_things(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["bert-adam", "lamb"])
 def test_a_resumed_run_is_bit_equal_with_every_optimiser(
-    make_data: Callable[..., Data], small_run: Settings, tmp_path: Path, name: str
+    make_data: Callable[..., Data], small_run: Pretrain, tmp_path: Path, name: str
 ) -> None:
     data, chosen = make_data(), dataclasses.replace(small_run, optimizer=name)
     train(data, tmp_path / "straight", chosen)

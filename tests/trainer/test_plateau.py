@@ -14,10 +14,10 @@ import pytest
 
 from corpusforge.loader.corpus import Corpus
 from corpusforge.loader.unigram import sampled_rows, token_counts, unigram_entropy
+from corpusforge.sections import Pretrain
 from corpusforge.trainer import plateau
 from corpusforge.trainer.plateau import Plateau
 from corpusforge.trainer.prepare import Job, prepare
-from corpusforge.trainer.settings import Settings
 from tests.made_up_instances import Data
 from tests.trainer.training_runs import Said, logged, stop_at, train
 
@@ -26,7 +26,7 @@ pytest_plugins = ["tests.made_up_data"]
 MakeData = Callable[..., Data]
 
 
-def job_of(data: Data, settings: Settings) -> Job:
+def job_of(data: Data, settings: Pretrain) -> Job:
     return prepare(data.instances, settings, vocab_folder=data.vocabulary)
 
 
@@ -45,14 +45,14 @@ def slow_entropy(corpus: Corpus, words: set[int]) -> float:
 
 
 @pytest.mark.parametrize("copies", [0, 2])
-def test_the_line_is_the_entropy_of_the_words(make_data: MakeData, small_run: Settings, copies: int) -> None:
+def test_the_line_is_the_entropy_of_the_words(make_data: MakeData, small_run: Pretrain, copies: int) -> None:
     job = job_of(make_data(copies=copies), small_run)
     words = set(job.specials.words().tolist())
     counts = token_counts(job.corpus, job.specials.size)
     assert unigram_entropy(counts, job.specials) == pytest.approx(slow_entropy(job.corpus, words), rel=1e-12)
 
 
-def test_a_sample_does_not_depend_on_shards(make_data: MakeData, small_run: Settings) -> None:
+def test_a_sample_does_not_depend_on_shards(make_data: MakeData, small_run: Pretrain) -> None:
     one, five = (job_of(make_data(files=n, name=str(n)), small_run) for n in (1, 5))
     for limit in (100, 500):
         found = [sorted(job.corpus.keys[sampled_rows(job.corpus, limit)].tolist()) for job in (one, five)]
@@ -94,7 +94,7 @@ def test_the_warning_names_causes() -> None:
 
 
 def test_a_run_says_and_logs_it_and_a_resumed_one_does_not_say_it_twice(
-    make_data: MakeData, small_run: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make_data: MakeData, small_run: Pretrain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plateau, "LEAST_STEPS", 3)
     data, said = make_data(), Said()

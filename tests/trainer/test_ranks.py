@@ -19,9 +19,9 @@ import torch
 from safetensors.torch import load_file
 
 from corpusforge import shards
+from corpusforge.sections import Pretrain
 from corpusforge.trainer import checkpoint, ranks
 from corpusforge.trainer.ranks import Ranks
-from corpusforge.trainer.settings import Settings
 from corpusforge.trainer.signals import StopFlag
 from tests.made_up_instances import Data
 from tests.trainer.training_runs import assert_equal_runs, logged, train
@@ -31,7 +31,7 @@ MakeData = Callable[..., Data]
 SCRIPT = Path(__file__).parent / "ranks_script.py"
 
 
-def launch(data: Data, output: Path, settings: Settings, ranks: int, **more: Any) -> int:
+def launch(data: Data, output: Path, settings: Pretrain, ranks: int, **more: Any) -> int:
     """Run the script on so many ranks, each a process as torchrun would start it; gives the first exit code."""
     task: dict[str, Any] = {"data": data.instances, "vocabulary": data.vocabulary, "output": str(output)}
     task |= {"settings": dataclasses.asdict(settings), "gradient": False, "stop": None, "resume": True} | more
@@ -64,14 +64,14 @@ def assert_close(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor], t
 
 
 @pytest.fixture
-def quick_run(small_run: Settings) -> Settings:
+def quick_run(small_run: Pretrain) -> Pretrain:
     """Four steps, the first two short, without dropout, each of several micro-batches."""
     changes = {"steps": 4, "short_share": 0.5, "dropout": 0.0, "evaluate_steps": 4, "checkpoint_steps": 2}
     return dataclasses.replace(small_run, **changes, log_steps=1, micro_batch_tokens=100)
 
 
 @pytest.mark.slow
-def test_two_ranks_are_one(make_data: MakeData, quick_run: Settings, tmp_path: Path) -> None:
+def test_two_ranks_are_one(make_data: MakeData, quick_run: Pretrain, tmp_path: Path) -> None:
     """In every loss, the gradient of a step, and the weights behind four; packed, padded and sharded."""
     data = make_data(pairs=True)
     assert launch(data, tmp_path / "one", quick_run, 1, gradient=True) == 0
@@ -95,7 +95,7 @@ def test_two_ranks_are_one(make_data: MakeData, quick_run: Settings, tmp_path: P
 
 
 @pytest.mark.slow
-def test_ranks_stop_together_and_any_number_goes_on(make_data: MakeData, quick_run: Settings, tmp_path: Path) -> None:
+def test_ranks_stop_together_and_any_number_goes_on(make_data: MakeData, quick_run: Pretrain, tmp_path: Path) -> None:
     """The signal reaches one rank only; the run goes on from two sharded ranks to one, and to two."""
     data = make_data()
     launch(data, tmp_path / "straight", quick_run, 1)
@@ -109,7 +109,7 @@ def test_ranks_stop_together_and_any_number_goes_on(make_data: MakeData, quick_r
 
 
 @pytest.mark.slow
-def test_two_ranks_go_on_to_the_bit(make_data: MakeData, quick_run: Settings, tmp_path: Path) -> None:
+def test_two_ranks_go_on_to_the_bit(make_data: MakeData, quick_run: Pretrain, tmp_path: Path) -> None:
     """With dropout, on as many ranks as before."""
     data, settings = make_data(), dataclasses.replace(quick_run, checkpoint_steps=1000, dropout=0.1)
     launch(data, tmp_path / "straight", settings, 2)
@@ -120,11 +120,11 @@ def test_two_ranks_go_on_to_the_bit(make_data: MakeData, quick_run: Settings, tm
 
 @pytest.mark.slow
 def test_two_ranks_begin_from_a_checkpoint_as_one_does(
-    make_data: MakeData, quick_run: Settings, tmp_path: Path
+    make_data: MakeData, quick_run: Pretrain, tmp_path: Path
 ) -> None:
     """Sharded and not; and stopped and gone on with, when the checkpoint it began from counts no more."""
     data = make_data(pairs=True)
-    train(data, tmp_path / "first", dataclasses.replace(quick_run, seed=5, learning_rate=3e-3))
+    train(data, tmp_path / "first", dataclasses.replace(quick_run, learning_rate=3e-3), seed=5)
     begun = dataclasses.replace(quick_run, init=str(tmp_path / "first/model"), learning_rate=1e-4)
     train(data, tmp_path / "one", begun)
     launch(data, tmp_path / "two", begun, 2)
@@ -159,7 +159,7 @@ def test_signals_of_several_ranks_are_one(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.slow
 def test_a_signal_to_one_rank_behind_the_last_step_ends_all(
-    make_data: MakeData, quick_run: Settings, tmp_path: Path
+    make_data: MakeData, quick_run: Pretrain, tmp_path: Path
 ) -> None:
     """Sharded ranks measure together or not at all: the one that was asked must not wait for the other."""
     data, settings = make_data(), dataclasses.replace(quick_run, sharding="fsdp")
@@ -169,7 +169,7 @@ def test_a_signal_to_one_rank_behind_the_last_step_ends_all(
     assert [line["step"] for line in logged(tmp_path / "out")] == [1, 2, 3, 4, 4]
 
 
-def test_shares_are_equally_many_and_together_the_step(make_data: MakeData, small_run: Settings) -> None:
+def test_shares_are_equally_many_and_together_the_step(make_data: MakeData, small_run: Pretrain) -> None:
     from corpusforge.trainer.prepare import prepare
 
     data = make_data()

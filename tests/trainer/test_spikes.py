@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 
 from corpusforge import errors
+from corpusforge.sections import Pretrain
 from corpusforge.trainer import checkpoint, run, spikes
-from corpusforge.trainer.settings import Settings
 from corpusforge.trainer.spikes import FORGETS, MOST_IN_A_ROW, QUIET_STEPS, Spikes
 from tests.made_up_instances import Data
 from tests.oracles.running import running
@@ -88,7 +88,7 @@ def told(run: Path, name: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("factor", [1e3, math.nan])
 def test_skipped_steps_are_recorded_and_skipped_again(
-    make_data: MakeData, small_run: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, factor: float
+    make_data: MakeData, small_run: Pretrain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, factor: float
 ) -> None:
     data, settings = make_data(), dataclasses.replace(small_run, on_spike="skip", log_steps=1, short_share=0.0)
     leaping(monkeypatch, (4, 7, 8), factor)
@@ -106,7 +106,7 @@ def test_skipped_steps_are_recorded_and_skipped_again(
 
 
 def test_a_run_stops_behind_a_checkpoint_of_the_step_before(
-    make_data: MakeData, small_run: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make_data: MakeData, small_run: Pretrain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data, settings = make_data(), dataclasses.replace(small_run, on_spike="stop", short_share=0.0)
     with monkeypatch.context() as patch:
@@ -120,7 +120,7 @@ def test_a_run_stops_behind_a_checkpoint_of_the_step_before(
 
 
 def test_a_loss_that_is_gone_for_good_ends_the_run(
-    make_data: MakeData, small_run: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make_data: MakeData, small_run: Pretrain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spikes, "MOST_IN_A_ROW", 3)
     leaping(monkeypatch, tuple(range(3, 10)))
@@ -130,7 +130,7 @@ def test_a_loss_that_is_gone_for_good_ends_the_run(
 
 
 def test_judging_changes_nothing_where_there_is_no_spike(
-    make_data: MakeData, small_run: Settings, tmp_path: Path
+    make_data: MakeData, small_run: Pretrain, tmp_path: Path
 ) -> None:
     data = make_data()
     train(data, tmp_path / "plain", small_run)

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from corpusforge.sections import Pretrain
 from corpusforge.trainer.model import Encoder, initialise
 from corpusforge.trainer.prepare import prepare
-from corpusforge.trainer.settings import Settings
 from corpusforge.trainer.step import gradients
 from tests.made_up_instances import Data
 
@@ -18,7 +18,7 @@ pytest_plugins = ["tests.made_up_data"]
 
 
 @pytest.mark.parametrize("pairs", [False, True])
-def test_accumulation_is_one_big_batch(make_data: Callable[..., Data], small_run: Settings, pairs: bool) -> None:
+def test_accumulation_is_one_big_batch(make_data: Callable[..., Data], small_run: Pretrain, pairs: bool) -> None:
     data = make_data(pairs=pairs)
     found = []
     for budget in (10_000, 160, 48):
@@ -39,7 +39,7 @@ def test_accumulation_is_one_big_batch(make_data: Callable[..., Data], small_run
             assert torch.allclose(gradient, parts[name], atol=1e-6, rtol=1e-4), name
 
 
-def test_dropout_is_a_function_of_the_step(make_data: Callable[..., Data], small_run: Settings) -> None:
+def test_dropout_is_a_function_of_the_step(make_data: Callable[..., Data], small_run: Pretrain) -> None:
     data = make_data()
     job = prepare(data.instances, small_run, vocab_folder=data.vocabulary)
     model = Encoder(job.shape)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from corpusforge import errors
-from corpusforge.trainer.settings import Settings
+from corpusforge.sections import Pretrain
 from tests.made_up_instances import Data
 from tests.trainer.training_runs import stop_at, train
 
@@ -28,7 +28,7 @@ FIELDS = (
 
 
 @pytest.mark.parametrize("pairs", [False, True])
-def test_a_line_has_every_field(make_data: MakeData, small_run: Settings, tmp_path: Path, pairs: bool) -> None:
+def test_a_line_has_every_field(make_data: MakeData, small_run: Pretrain, tmp_path: Path, pairs: bool) -> None:
     train(make_data(pairs=pairs), tmp_path / "out", dataclasses.replace(small_run, log_steps=1))
     told = [json.loads(line) for line in (tmp_path / "out/log.jsonl").read_text().splitlines()]
     steps = [line for line in told if "mlm_loss" in line]
@@ -64,7 +64,7 @@ def fake_wandb(monkeypatch: pytest.MonkeyPatch) -> list[tuple[dict[str, Any], Fa
 
 
 def test_wandb_gets_every_line_and_a_resumed_run_goes_on_with_it(
-    make_data: MakeData, small_run: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make_data: MakeData, small_run: Pretrain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs, data = fake_wandb(monkeypatch), make_data()
     settings = dataclasses.replace(small_run, wandb="corpus", log_steps=1)
@@ -80,7 +80,7 @@ def test_wandb_gets_every_line_and_a_resumed_run_goes_on_with_it(
 
 
 def test_wandb_is_imported_only_when_asked_for(
-    make_data: MakeData, small_run: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make_data: MakeData, small_run: Pretrain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "wandb", None)  # importing it fails
     data, short = make_data(), dataclasses.replace(small_run, steps=2)

@@ -13,9 +13,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from corpusforge.sections import Pretrain
 from corpusforge.trainer import checkpoint
 from corpusforge.trainer.loop import pretrain
-from corpusforge.trainer.settings import Settings
 from tests.made_up_instances import Data
 
 
@@ -43,12 +43,12 @@ class Said:
         self.lines.append(line)
 
 
-def train(data: Data, output: Path, settings: Settings, **more: Any) -> dict[str, Any]:
+def train(data: Data, output: Path, settings: Pretrain, **more: Any) -> dict[str, Any]:
     arguments = {"manifest_digest": "digest", "recipe": {"seed": 0}, "card": {}} | more
     return pretrain(data.instances, str(output), settings, vocab_folder=data.vocabulary, **arguments)
 
 
-def stop_at(data: Data, output: Path, settings: Settings, step: int) -> None:
+def stop_at(data: Data, output: Path, settings: Pretrain, step: int) -> None:
     """Train, and be sent SIGTERM behind a step."""
     said = Said(step, lambda: os.kill(os.getpid(), signal.SIGTERM))
     with pytest.raises(SystemExit) as stopped:
