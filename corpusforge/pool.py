@@ -107,7 +107,7 @@ def run_unit(work: UnitWork, unit: Any, size: int, advance: Callable[[int], None
 
 
 def largest_first(sizes: Sequence[int]) -> list[int]:
-    """Indices by falling size, equal sizes in their order: the last units to finish are the small ones.
+    """Indices by decreasing size, equal sizes in their order, so that the last units to finish are small.
 
     >>> largest_first([1, 3, 2, 3])
     [1, 3, 2, 0]
@@ -137,8 +137,8 @@ def run_pool(
     except BrokenProcessPool:
         raise errors.WorkerLost(
             "a worker process",
-            "was killed from outside, most often for want of memory",
-            "free memory or take fewer --workers, and run the same command again: finished shards are kept",
+            "was killed from outside, most often for lack of memory",
+            "free memory or use fewer --workers, and run the same command again: finished shards are kept",
         ) from None
     finally:
         if finished:
@@ -171,8 +171,8 @@ def _results(
 class _HiddenMain:
     """Keeps `multiprocessing` from running the program's file again in every worker.
 
-    Units and work come from importable modules, so nothing of it is needed; and it may have no file (standard input, a
-    notebook), or do its work again where it lacks ``if __name__ == "__main__"``.
+    Units and work come from importable modules, so workers do not need it. It may have no file (standard input, a
+    notebook), and without ``if __name__ == "__main__"`` it would do its work again.
     """
 
     def __enter__(self) -> None:
@@ -186,7 +186,7 @@ class _HiddenMain:
 
 
 def _report(done: Any, reported: int, advance: Callable[[int], None]) -> int:
-    # Read without its lock: a worker killed while it held the lock must not stop the one who reports that.
+    # Read without its lock: a worker killed while it held the lock must not block the report of that.
     now = int(done.get_obj().value)
     if now > reported:
         advance(now - reported)
@@ -194,7 +194,7 @@ def _report(done: Any, reported: int, advance: Callable[[int], None]) -> int:
 
 
 def _end(executor: ProcessPoolExecutor) -> None:
-    """Stop the workers now: politely, so that unfinished files are removed, then for good."""
+    """Stop the workers: first by SIGTERM, so that unfinished files are removed, then by SIGKILL."""
     processes = list((executor._processes or {}).values())  # public from Python 3.14 on (terminate_workers)
     for process in processes:
         process.terminate()
@@ -223,7 +223,7 @@ def _start_worker(work: UnitWork, done: Any) -> None:
 
 
 def _leave(*_: object) -> None:
-    """Out of a unit by an exception, so that its unfinished files are removed; between units without a word."""
+    """Leave a unit by an exception, so that its unfinished files are removed; between units leave at once."""
     if _BUSY:
         sys.exit(143)
     os._exit(143)
@@ -241,7 +241,7 @@ def _run_in_worker(unit: Any, size: int) -> UnitResult:
     _BUSY = True
     try:
         return run_unit(_WORK, unit, size, _count)
-    except SystemExit as leave:  # the executor would report it as the unit's error and go on
+    except SystemExit as leave:  # the executor would report it as the unit's error and continue
         os._exit(leave.code if isinstance(leave.code, int) else 1)
     finally:
         _BUSY = False

@@ -1,8 +1,8 @@
-"""A work unit and its output: what can be done on its own, done again, and gone on with after a crash.
+"""Work units and their output: units are independent, repeatable and resumable.
 
-A unit is defined by the input alone. Its shards are cut where the text read reaches a fixed size, so they are the same
-for any number of workers. After each shard an entry is written; a unit that is run again reads its entries, drops
-those whose files are gone or altered, and goes on behind the last good one.
+A unit is defined by the input alone. A shard ends where the text read reaches a fixed size, so shards are the same for
+any number of workers. After each shard an entry is written. A unit that runs again reads its entries, ignores those
+from the first one on whose files are missing or altered, and resumes after the last good one.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from corpusforge import shards
 from corpusforge.shards import Entry, Shard, ShardWriter, Tallies
 
 Advance = Callable[[int], None]
-"""Tells the progress bar that so many more bytes (or rows) of input are done. Cheap to call often."""
+"""``advance(n)`` reports n more bytes (or rows) of input as done. Cheap to call often."""
 
 
 @dataclasses.dataclass(frozen=True)
 class UnitResult:
-    """The small row a unit sends back: never text. ``resumed``: its output was already there."""
+    """What a unit returns: numbers, never text. ``resumed``: its output was already there."""
 
     unit: int
     tallies: Tallies
@@ -32,7 +32,7 @@ class UnitResult:
 
 @dataclasses.dataclass(frozen=True)
 class ShardUnit:
-    """A unit of a stage that reads shards: one upstream shard. ``bytes``: on disk, for the progress bar."""
+    """A unit of a stage that reads shards: one shard of the stage before. ``bytes``: on disk, for the progress bar."""
 
     number: int
     path: str
@@ -44,14 +44,14 @@ class UnitWork(Protocol):
     """What an engine runs for each unit: a picklable object of an importable module."""
 
     def __call__(self, unit: Any, advance: Advance) -> UnitResult:
-        """Do the unit's work, write its shards, and return its row."""
+        """Process the unit, write its shards, and return its result."""
 
 
 class UnitOutput:
     """Writes the tables of one unit, shard by shard.
 
-    ``tables``: ``{name: (schema, "parquet" | "arrow")}``. Use as a context manager; on an error the unfinished shard
-    is deleted and finished ones stay.
+    ``tables``: ``{name: (schema, "parquet" | "arrow")}``. Use it as a context manager: on an error the unfinished shard
+    is deleted, and finished ones stay.
     """
 
     def __init__(self, folder: str, unit: int, tables: Mapping[str, tuple[pa.Schema, str]], shard_bytes: int) -> None:
@@ -64,12 +64,12 @@ class UnitOutput:
 
     @property
     def position(self) -> int:
-        """Records of the unit that finished shards already cover."""
+        """How many records of the unit finished shards already cover."""
         return self.entries[-1].position if self.entries else 0
 
     @property
     def done(self) -> bool:
-        """Whether nothing of the unit is left to do."""
+        """Whether all of the unit is written."""
         return bool(self.entries) and self.entries[-1].last
 
     def write(
@@ -83,7 +83,7 @@ class UnitOutput:
     ) -> None:
         """Add the output of one input batch.
 
-        ``position``: records of the unit consumed so far; ``size``: bytes of text read, which decide the cut.
+        ``position``: records of the unit consumed so far; ``size``: bytes of text read, which decide where shards end.
         """
         for table, batch in batches.items():
             self._writer(table).write(batch)
@@ -94,13 +94,13 @@ class UnitOutput:
             self._cut(last=False)
 
     def finish(self) -> UnitResult:
-        """Write the last shard (an empty one where the unit had nothing) and return the unit's row."""
+        """Write the last shard (an empty one where the unit had nothing) and return the unit's result."""
         if not self.done:
             self._cut(last=True)
         return self.result(resumed=False)
 
     def result(self, *, resumed: bool) -> UnitResult:
-        """The unit's row from its entries."""
+        """The unit's result, from its entries."""
         _, tallies, statistics = shards.gather(self.entries)
         return UnitResult(self.unit, tallies, statistics, resumed)
 

@@ -1,13 +1,14 @@
-"""Everything that knows Apache Beam, and the transforms that fit into anyone's own pipeline.
+"""Everything that imports Apache Beam: the engine, and transforms for pipelines of your own.
 
 `ReadDocuments`, `CleanDocuments`, `DedupeSpans`, `DedupeDocuments`, `CountWords`, `BuildInstances`, `ReadShards`,
-`WriteShards` and `WriteManifest` pass RecordBatches. They are loaded when they are asked for: worker processes of the
-local pool import this package and need no Beam, which takes 0.7 s to load.
+`WriteShards` and `WriteManifest` work on RecordBatches. Each is loaded when it is first used: `BeamEngine` runs local
+units without Beam, whose import takes more than a second.
 """
 
 from __future__ import annotations
 
 import importlib
+import warnings
 from typing import Any
 
 _HOMES = {
@@ -28,6 +29,9 @@ __all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
+    if name == "Engine":
+        warnings.warn("corpusforge.beam.Engine is now BeamEngine", DeprecationWarning, stacklevel=2)
+        name = "BeamEngine"
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,9 +1,9 @@
-"""Batches in and out of a Beam pipeline: RecordBatches as elements, raw input, shards, manifests.
+"""Read and write RecordBatches in a Beam pipeline: raw input, shards, manifests.
 
-`ReadDocuments` and `ReadShards` give RecordBatches of a few MB; `WriteShards` and `WriteManifest` take them, and what
-they leave is the folder of a finished stage, which every command reads. A shard is named by the content of its rows: a
-bundle that a runner does again writes the same name, and one that it cuts differently leaves a file that no manifest
-lists. So the manifest, written once from the shards that counted, is the truth.
+`ReadDocuments` and `ReadShards` produce RecordBatches of a few MB. `WriteShards` and `WriteManifest` write them as the
+folder of a finished stage, which every command reads. A shard is named by the content of its rows: a bundle that a
+runner repeats writes the same name, and one that it splits differently leaves a file that no manifest lists. So only
+the manifest, written once from the shards that count, says what the folder holds.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SHARD_BYTES = 64 << 20
 
 
 class RecordBatchCoder(beam.coders.Coder):  # type: ignore[misc, name-defined]
-    """RecordBatches between workers: an Arrow IPC stream, which drops what a slice does not show."""
+    """RecordBatches between workers, as Arrow IPC streams: of a sliced batch only the slice is sent."""
 
     def encode(self, batch: pa.RecordBatch) -> bytes:
         sink = pa.BufferOutputStream()
@@ -54,14 +54,14 @@ beam.coders.registry.register_coder(pa.RecordBatch, RecordBatchCoder)
 
 
 def in_batches(outputs: Any) -> Any:
-    """Mark all outputs of a step as RecordBatches, so that they travel by the coder above."""
+    """Declare all outputs of a step as RecordBatches, so that the coder above is used."""
     for collection in outputs:
         collection.element_type = pa.RecordBatch
     return outputs
 
 
 def together(collections: Any) -> Any:
-    """One PCollection of several, given as a tuple (Beam takes a list for values); a single one as it is."""
+    """One PCollection of several, given as a tuple (Beam takes a list for values); a single one unchanged."""
     return collections | "Together" >> beam.Flatten() if isinstance(collections, tuple) else collections
 
 
@@ -230,9 +230,9 @@ class _WriteShards(beam.DoFn):  # type: ignore[misc, name-defined]
 
 
 class WriteManifest(beam.PTransform):  # type: ignore[misc, name-defined]
-    """(table, Shard) rows of all `WriteShards` of a folder to its ``manifest.json``, which makes the stage finished.
+    """(table, Shard) rows of all `WriteShards` of a folder to its ``manifest.json``, which makes it a finished stage.
 
-    ``tables``: named in the manifest also where nothing was written to them.
+    ``tables``: tables that the manifest names even where nothing was written to them.
 
         (written, dropped) | WriteManifest("corpus/clean", "clean", ("documents", "rejects"))
     """
@@ -256,7 +256,7 @@ def _write_manifest(written: Iterable[tuple[str, Shard]], folder: str, stage: st
     content = {table: combine(shard.content for shard in many) for table, many in found.items()}
     manifest = Manifest(
         stage=stage,
-        digest=combine(content.values()),  # of what it holds: a pipeline of one's own has no recipe to name it by
+        digest=combine(content.values()),  # of the content: a pipeline of your own has no recipe with a digest
         content=content,
         rows={table: sum(shard.rows for shard in many) for table, many in found.items()},
         bytes={table: sum(shard.bytes for shard in many) for table, many in found.items()},

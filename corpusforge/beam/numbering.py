@@ -1,7 +1,7 @@
-"""Numbers for the batches of a free pipeline: what is looked up later must have a name that all steps agree on.
+"""Number the batches of a pipeline, so that steps can refer to each other's rows.
 
-Comes in: a PCollection of DOCUMENTS batches. Goes out: (number, batch). The one decision: a batch is named by the ids
-in it, and numbered by the rank of that name among all, so that a bundle that is done again gets the same number.
+A batch is named by the ids in it and numbered by the rank of that name among all, so that a bundle that a runner
+repeats gets the same numbers.
 """
 
 from __future__ import annotations

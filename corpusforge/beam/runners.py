@@ -1,4 +1,4 @@
-"""Beam runners by name: which are accepted, which are refused and why; and running a pipeline on one.
+"""Beam runners by name: which are accepted, which are refused and why; and how a pipeline runs on one.
 
 ``local`` is Beam's in-memory FnApiRunner, named explicitly. Plain DirectRunner first looks for a Prism binary to
 download, which hangs behind some proxies, and Prism listens on all interfaces; so that name means ``local`` here too.
@@ -42,8 +42,8 @@ def check_runner(name: str) -> str:
     Raises `errors.RunnerRefused` for unknown names (with the nearest) and for runners known to lose data.
     """
     known = [LOCAL, *KNOWN]
-    by_lower = {spelt.lower(): spelt for spelt in [*known, *REFUSED]}
-    by_lower |= {spelt.lower().removesuffix("runner"): spelt for spelt in by_lower.values() if spelt != LOCAL}
+    by_lower = {runner.lower(): runner for runner in [*known, *REFUSED]}
+    by_lower |= {runner.lower().removesuffix("runner"): runner for runner in by_lower.values() if runner != LOCAL}
     found = by_lower.get(name.lower())
     if found is None and "." in name:
         return name  # a class by its full name, as Beam takes it
@@ -97,8 +97,8 @@ def make_pipeline(name: str, options: Sequence[str]) -> Any:
 def run_pipeline(pipeline: Any, name: str) -> Any:
     """Run a pipeline to its end; returns Beam's result.
 
-    Raises the `errors.CorpusForgeError` that a worker raised, also where a remote runner passes on only its text, and a
-    `errors.CorpusForgeError` that names the runner where anything else went wrong there.
+    Raises the `errors.CorpusForgeError` that a worker raised, also where a remote runner passes on only its text. Any
+    other failure of a remote runner becomes an `errors.CorpusForgeError` that names the runner.
     """
     try:
         with signals_unwind():

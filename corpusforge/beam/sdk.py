@@ -1,9 +1,9 @@
-"""Apache Beam itself, imported once and quietly; its counters, and errors on their way through it.
+"""Apache Beam itself, imported once and quietly; its counters, and how our errors pass through it.
 
-Every module of this room takes Beam from here, so that a missing Beam is one clear error. Where the `gcp` extra is
-absent, importing Beam logs a warning about BigQuery that concerns nobody here and, worse, installs a handler on the
-root logger; both are kept away while the import runs. So is the garbage collector: it would walk the hundred thousand
-objects of 2,000 modules again and again, a quarter of the import's time (own measurement), and find nothing.
+Every module of this room that needs Beam takes it from here, so that a missing Beam is one clear error. Without the
+`gcp` extra, importing Beam logs a warning about BigQuery, which is not used here, and installs a handler on the root
+logger; both are suppressed. The garbage collector is off during the import: it would walk the hundred thousand objects
+of 2,000 modules again and again and find nothing, a quarter of the import's time (own measurement).
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ beam: Any = _import()
 def as_itself() -> Iterator[None]:
     """Let our errors pass through Beam unchanged.
 
-    Beam logs the traceback of whatever a DoFn raises and raises it anew with "[while running 'step']" in its message;
-    errors that carry its own mark (apache_beam/runners/common.py, `_reraise_augmented`) it leaves alone.
+    Beam logs the traceback of whatever a DoFn raises, and raises it again with "[while running 'step']" in its message.
+    Errors that already carry its mark (apache_beam/runners/common.py, `_reraise_augmented`) it leaves as they are.
     """
     try:
         yield
