@@ -73,16 +73,16 @@ def write_corpus(folder: Path, texts: list[str]) -> None:
     """Write DOCUMENTS shards, the peer's text file (a sentence a line), and the vocabulary."""
     import pyarrow as pa
 
-    from corpusforge import shards
+    from corpusforge import sections, shards
     from corpusforge.schemas import DOCUMENTS
     from corpusforge.sentences import splitter
     from corpusforge.tokens.counts import count_words, pack_counts, select_counts
-    from corpusforge.tokens.learn_wordpiece import learn_wordpiece
+    from corpusforge.tokens.wordpiece import learn
 
     column = pa.array(texts)
     counted = pack_counts(count_words(column.slice(0, len(texts) // 10 + 1)), 1)
     counts, _ = select_counts([block for _, block in counted], min_count=2, max_words=4_000_000)
-    for name, data in learn_wordpiece(counts, 30_528, allow_any_size=True).save_files().items():
+    for name, data in learn(counts, sections.Vocab(size=30_528, allow_any_size=True)).vocab.save_files().items():
         shards.write_bytes(str(folder / "vocab" / name), data)
     rows = [{"id": f"{i:032x}", "source": "benchmark", "position": i, "text": t} for i, t in enumerate(texts)]
     for number in range(SHARDS):
@@ -116,11 +116,11 @@ def run_ours(source: Path, output: Path, section: Any) -> Run:
     pa.array(np.zeros(1))  # imports pandas where it is installed
     from corpusforge import shards
     from corpusforge.tokens import encode  # noqa: F401  (imported here, as the other side's modules are)
-    from corpusforge.tokens.vocab import Vocab
+    from corpusforge.tokens.families import load_vocab
     from corpusforge.units import ShardUnit
     from corpusforge.work import instances as work
 
-    vocab = Vocab.load(str(source / "vocab"))
+    vocab = load_vocab(str(source / "vocab"))
     settings, copies = work.settings_of(vocab, section, 0), section.copies if section.masking == "duplicated" else 1
     paths = sorted((source / "documents").glob("*.parquet"))
     units = [ShardUnit(n, str(p), pq.ParquetFile(p).metadata.num_rows, p.stat().st_size) for n, p in enumerate(paths)]

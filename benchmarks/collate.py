@@ -30,7 +30,7 @@ import numpy as np
 import pyarrow as pa
 from build_instances import read_texts
 
-from corpusforge import shards
+from corpusforge import sections, shards
 from corpusforge.instances.build import Builder, BuildSettings
 from corpusforge.instances.masking import UNITS, MaskSettings
 from corpusforge.loader import Batch, Batcher, BatchSettings
@@ -38,7 +38,7 @@ from corpusforge.loader.folder import load_specials
 from corpusforge.schemas import DOCUMENTS
 from corpusforge.tokens.counts import count_words, pack_counts, select_counts
 from corpusforge.tokens.encode import Encoder
-from corpusforge.tokens.learn_wordpiece import learn_wordpiece
+from corpusforge.tokens.wordpiece import learn
 
 
 def build(folder: Path, texts: list[str], length: int) -> None:
@@ -46,7 +46,7 @@ def build(folder: Path, texts: list[str], length: int) -> None:
     column = pa.array(texts)
     counted = pack_counts(count_words(column.slice(0, len(texts) // 10 + 1)), 1)
     counts, _ = select_counts([block for _, block in counted], min_count=2, max_words=4_000_000)
-    vocab = learn_wordpiece(counts, 30_528, allow_any_size=True)
+    vocab = learn(counts, sections.Vocab(size=30_528, allow_any_size=True)).vocab
     for name, data in vocab.save_files().items():
         shards.write_bytes(str(folder / "vocab" / name), data)
     settings = BuildSettings(load_specials(str(folder / "vocab")), length=length, mask=MaskSettings(unit="span"))

@@ -31,29 +31,28 @@ import sentencepiece
 import tokenizers
 from encode_vs_tokenizers import left_to_library, median_seconds, read_texts
 
+from corpusforge import sections
 from corpusforge.sentences import splitter
 from corpusforge.tokens.counts import count_words, pack_counts
 from corpusforge.tokens.encode import Encoder
-from corpusforge.tokens.families import ALGORITHMS
-from corpusforge.tokens.learn_sentencepiece import charsmap_of, learn, select
-from corpusforge.tokens.pieces import PieceCutting
+from corpusforge.tokens.families import learn, segmentation_of, select
 from corpusforge.tokens.vocab import Vocab
 
 
-def learn_from(texts: list[str], cutting: PieceCutting, settings: argparse.Namespace) -> Vocab:
+def learn_from(texts: list[str], settings: argparse.Namespace) -> Vocab:
     """A vocabulary of these texts, by word counts."""
-    blocks = [block for _, block in pack_counts(count_words(pa.array(texts), cutting), 16)]
-    counts, _ = select(blocks, min_count=2, max_words=4_000_000)
-    return learn(counts, settings.size, algorithm=ALGORITHMS[settings.model], cutting=cutting).vocab
+    chosen = sections.Vocab(model=settings.model, size=settings.size, normalization=settings.normalization)
+    blocks = [block for _, block in pack_counts(count_words(pa.array(texts), segmentation_of(chosen)), 16)]
+    return learn(select(blocks, chosen)[0], chosen).vocab
 
 
 def learn_by_package(texts: list[str], settings: argparse.Namespace) -> bytes:
-    """A model of the package, as it is told by default, of the same size."""
+    """A model of the package, with its defaults, of the same size."""
     written = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=(line for document in texts for line in document.split("\n") if line),
         model_writer=written,
-        model_type=ALGORITHMS[settings.model],
+        model_type=settings.model.removeprefix("sentencepiece-"),
         vocab_size=settings.size,
         hard_vocab_limit=False,
         normalization_rule_name="nmt_nfkc_cf" if settings.normalization == "albert" else settings.normalization,
@@ -80,16 +79,14 @@ def main() -> None:
     parser.add_argument("--megabytes", type=float, default=50)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--size", type=int, default=30_016)
-    parser.add_argument("--model", choices=sorted(ALGORITHMS), default="unigram")
+    parser.add_argument("--model", choices=("sentencepiece-bpe", "unigram"), default="unigram")
     parser.add_argument("--normalization", choices=("albert", "nmt_nfkc"), default="albert")
     parser.add_argument("--learn", action="store_true")
     settings = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     texts = read_texts(settings.paths, int(settings.megabytes * 1e6))
-    albert = settings.normalization == "albert"
-    cutting = PieceCutting() if albert else PieceCutting(False, False, False, charsmap_of(settings.normalization))
-    measure(texts, learn_from(texts[: len(texts) // 10 + 1], cutting, settings), settings)
+    measure(texts, learn_from(texts[: len(texts) // 10 + 1], settings), settings)
 
 
 def measure(texts: list[str], vocab: Vocab, settings: argparse.Namespace) -> None:
@@ -112,7 +109,7 @@ def measure(texts: list[str], vocab: Vocab, settings: argparse.Namespace) -> Non
     }
     if settings.learn:
         works["learn, sentencepiece"] = lambda: learn_by_package(texts, settings)
-        works["learn, ours"] = lambda: learn_from(texts, vocab.family.cutting, settings)  # type: ignore[arg-type]
+        works["learn, ours"] = lambda: learn_from(texts, settings)
     seconds = dict(zip(works, median_seconds(settings.rounds, *works.values()), strict=True))
     print(f"{settings.model}, {settings.normalization}: {megabytes:.1f} MB, {len(sentences):,} sentences, ", end="")
     print(f"{tokens:,} tokens, ids as those of tokenizers; sentencepiece's in all but {other:,} sentences")

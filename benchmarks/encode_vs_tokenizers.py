@@ -36,15 +36,15 @@ import pyarrow as pa
 import tokenizers
 from tokenizers import pre_tokenizers
 
+from corpusforge import sections
 from corpusforge.sentences import splitter
+from corpusforge.tokens import byte_bpe, wordpiece
+from corpusforge.tokens.bert_split import BertSegmentation
 from corpusforge.tokens.byte_bpe import ByteBpe
 from corpusforge.tokens.counts import count_words, pack_counts, select_counts
 from corpusforge.tokens.encode import Encoder
-from corpusforge.tokens.gpt2_split import BYTES, GPT2, Gpt2Cutting
-from corpusforge.tokens.learn_bpe import learn_bpe
-from corpusforge.tokens.learn_wordpiece import learn_wordpiece
+from corpusforge.tokens.gpt2_split import BYTES, GPT2, Gpt2Segmentation
 from corpusforge.tokens.vocab import Vocab
-from corpusforge.tokens.words import Normalization
 
 
 def read_texts(paths: list[str], limit: int) -> list[str]:
@@ -86,13 +86,13 @@ def assert_same(vocab: Vocab, documents: pa.RecordBatch, sentences: list[str]) -
 def count_by_library(vocab: Vocab, texts: list[str]) -> Counter[str]:
     """What `count_words` does, document by document."""
     found: Counter[str] = Counter()
-    if isinstance(vocab.cutting, Gpt2Cutting):
-        cut = vocab.cutting.pre_tokenizer()
+    if isinstance(vocab.segmentation, Gpt2Segmentation):
+        cut = vocab.segmentation.pre_tokenizer()
         for document in texts:
             found.update(word for word, _ in cut.pre_tokenize_str(document))
         return found
-    assert isinstance(vocab.cutting, Normalization)
-    normalizer, cut = vocab.cutting.normalizer(), pre_tokenizers.BertPreTokenizer()
+    assert isinstance(vocab.segmentation, BertSegmentation)
+    normalizer, cut = vocab.segmentation.normalizer(), pre_tokenizers.BertPreTokenizer()
     for document in texts:
         found.update(word for word, _ in cut.pre_tokenize_str(normalizer.normalize_str(document)))
     return found
@@ -100,9 +100,9 @@ def count_by_library(vocab: Vocab, texts: list[str]) -> Counter[str]:
 
 def assert_same_counts(vocab: Vocab, column: pa.StringArray) -> None:
     """Every count of ours equals the library's."""
-    words, counts = count_words(column, vocab.cutting).to_pydict().values()
+    words, counts = count_words(column, vocab.segmentation).to_pydict().values()
     library: dict[str, int] = count_by_library(vocab, column.to_pylist())
-    if isinstance(vocab.cutting, Gpt2Cutting):  # the library writes bytes as letters
+    if isinstance(vocab.segmentation, Gpt2Segmentation):  # the library writes bytes as letters
         library = {bytes(BYTES[letter] for letter in word).decode(): count for word, count in library.items()}
     if dict(zip(words, counts, strict=True)) != library:
         sys.exit("counts differ: the figures would mean nothing")
@@ -130,12 +130,12 @@ def main() -> None:
 
 def learn_from(texts: list[str], size: int, lowercase: bool | None) -> Vocab:
     """A vocabulary of these texts: WordPiece, or where ``lowercase`` is None byte-level BPE."""
-    cutting = GPT2 if lowercase is None else Normalization(lowercase)
-    blocks = pack_counts(count_words(pa.array(texts), cutting), 1)
+    segmentation = GPT2 if lowercase is None else BertSegmentation(lowercase)
+    blocks = pack_counts(count_words(pa.array(texts), segmentation), 1)
     counts, _ = select_counts([block for _, block in blocks], min_count=2, max_words=4_000_000)
     if lowercase is None:
-        return learn_bpe(counts, size)
-    return learn_wordpiece(counts, size, lowercase=lowercase, alphabet=4000)
+        return byte_bpe.learn(counts, sections.Vocab(size=size, unused=0)).vocab
+    return wordpiece.learn(counts, sections.Vocab(size=size, lowercase=lowercase, alphabet=4000)).vocab
 
 
 def sentences_of(column: pa.StringArray, keeps_space: bool) -> list[str]:
@@ -152,8 +152,8 @@ def sentences_of(column: pa.StringArray, keeps_space: bool) -> list[str]:
 
 def left_to_library(vocab: Vocab, column: pa.StringArray) -> str:
     """How many distinct words are not encoded by columns, as a sentence."""
-    words = count_words(column, vocab.cutting)["word"].combine_chunks()
-    left = int(vocab.family.word_columns(vocab).encode(words).left.sum())
+    words = count_words(column, vocab.segmentation)["word"].combine_chunks()
+    left = int(vocab.family.column_encoder(vocab).encode(words).left.sum())
     return f"{left:,} of {len(words):,} distinct words are encoded by the library"
 
 
@@ -182,7 +182,7 @@ def measure(texts: list[str], vocab: Vocab, rounds: int) -> None:
     column = pa.array(texts)
     megabytes = sum(len(t.encode()) for t in texts) / 1e6
     documents = pa.record_batch([pa.array([str(i) for i in range(len(texts))]), column], names=["id", "text"])
-    sentences = sentences_of(column, vocab.cutting.splitter().keeps_space)
+    sentences = sentences_of(column, vocab.segmentation.splitter().keeps_space)
     tokens = assert_same(vocab, documents, sentences)
     assert_same_counts(vocab, column)
     library, warm = vocab.library_tokenizer(added=False), Encoder(vocab)
@@ -193,7 +193,7 @@ def measure(texts: list[str], vocab: Vocab, rounds: int) -> None:
         "encode, cold": lambda: Encoder(vocab).encode(documents),
         "encode, warm": lambda: warm.encode(documents),
         "count, library": lambda: count_by_library(vocab, texts),
-        "count, ours": lambda: count_words(column, vocab.cutting),
+        "count, ours": lambda: count_words(column, vocab.segmentation),
     }
     seconds = dict(zip(works, median_seconds(rounds, *works.values()), strict=True))
     print(f"{megabytes:.1f} MB, {len(sentences):,} sentences, {tokens:,} tokens, ids identical, {rounds} rounds")

@@ -24,8 +24,8 @@ import numpy as np
 
 from corpusforge import seeds
 from corpusforge.instances.masking import UNITS, Masker, MaskSettings, Specials
+from corpusforge.tokens.bert_split import UNCASED
 from corpusforge.tokens.wordpiece import arrange
-from corpusforge.tokens.words import UNCASED
 
 SIZE = 30_528
 BATCH = 64  # rows given to a collator at once

@@ -33,8 +33,8 @@ import numpy as np
 import pyarrow as pa
 
 from corpusforge import schemas, seeds, shards
+from corpusforge.tokens.bert_split import BertSegmentation
 from corpusforge.tokens.wordpiece import arrange
-from corpusforge.tokens.words import Normalization
 
 SIDES = ("corpusforge", "transformers", "transformers by length")
 
@@ -48,7 +48,7 @@ recipe); sentences: those of 400 articles of English Wikipedia, one an instance.
 
 def make_up(folder: Path, *, vocabulary: int, length: int, lengths: str, tokens: int) -> None:
     """Write instances of made-up ids and a vocabulary."""
-    vocab = arrange([f"w{k}" for k in range(vocabulary - 133)], vocabulary, 128, Normalization())
+    vocab = arrange([f"w{k}" for k in range(vocabulary - 133)], vocabulary, 128, BertSegmentation())
     (folder / "vocab").mkdir(parents=True)
     for name, content in vocab.save_files().items():
         (folder / "vocab" / name).write_bytes(content)

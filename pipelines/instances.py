@@ -13,7 +13,7 @@ from typing import Any
 
 from corpusforge import errors, recipe
 from corpusforge.beam import BeamEngine, BuildInstances, ReadShards, WriteManifest, WriteShards
-from corpusforge.tokens.vocab import Vocab
+from corpusforge.tokens.families import load_vocab
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -32,7 +32,7 @@ def main(arguments: list[str] | None = None) -> None:
     values = {"format": own.format, "length": own.length, "masking": own.masking}
     values |= dict(setting.split("=", 1) for setting in own.set)
     section = recipe.build({"instances": values}, where="--set").instances
-    vocab = Vocab.load(own.vocab)
+    vocab = load_vocab(own.vocab)
 
     def build(pipeline: Any) -> None:
         documents = pipeline | ReadShards(own.input, "documents")

@@ -12,12 +12,12 @@ import argparse
 import sys
 from typing import Any
 
-from corpusforge import errors, shards
+from corpusforge import errors, sections, shards
 from corpusforge.beam import BeamEngine, CountWords, ReadShards, WriteManifest, WriteShards
 from corpusforge.beam.vocab import read_blocks
+from corpusforge.tokens.bert_split import BertSegmentation
 from corpusforge.tokens.counts import select_counts
-from corpusforge.tokens.learn_wordpiece import learn_wordpiece
-from corpusforge.tokens.words import Normalization
+from corpusforge.tokens.wordpiece import learn
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> None:
     counted = shards.join(own.output, "counted")
 
     def build(pipeline: Any) -> None:
-        words = pipeline | ReadShards(own.input, "documents") | CountWords(Normalization(not own.cased))
+        words = pipeline | ReadShards(own.input, "documents") | CountWords(BertSegmentation(not own.cased))
         _ = words | WriteShards(counted, "words", kind="arrow") | WriteManifest(counted, "count-words", ("words",))
 
     BeamEngine(runner=own.runner, options=tuple(beam_options)).run(build)
@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> None:
         return
     blocks = read_blocks(shards.Manifest.load(counted).paths(counted, "words"))
     counts, _ = select_counts(blocks, min_count=own.min_count, max_words=own.max_words)
-    vocab = learn_wordpiece(counts, own.size, unused=own.unused, lowercase=not own.cased)
+    vocab = learn(counts, sections.Vocab(size=own.size, unused=own.unused, lowercase=not own.cased)).vocab
     for name, data in vocab.save_files().items():
         shards.write_bytes(shards.join(own.output, name), data)
 

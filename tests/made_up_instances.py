@@ -12,8 +12,8 @@ import pyarrow as pa
 from corpusforge import schemas, seeds, shards
 from corpusforge.instances.masking import Masker, MaskSettings
 from corpusforge.instances.masking import Specials as MaskSpecials
+from corpusforge.tokens.bert_split import BertSegmentation
 from corpusforge.tokens.wordpiece import arrange
-from corpusforge.tokens.words import Normalization
 
 VOCABULARY = 192
 UNUSED = 4
@@ -29,7 +29,7 @@ class Data:
 
 def write_vocabulary(folder: Path, unused: int = UNUSED) -> MaskSpecials:
     """A vocabulary of 192 entries: specials, unused slots, words."""
-    vocab = arrange([f"w{k}" for k in range(VOCABULARY - 5 - unused)], VOCABULARY, unused, Normalization())
+    vocab = arrange([f"w{k}" for k in range(VOCABULARY - 5 - unused)], VOCABULARY, unused, BertSegmentation())
     folder.mkdir(parents=True)
     for name, content in vocab.save_files().items():
         (folder / name).write_bytes(content)

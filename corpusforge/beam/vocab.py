@@ -18,9 +18,9 @@ from corpusforge import shards
 from corpusforge.beam.sdk import beam
 from corpusforge.engine import Engine
 from corpusforge.progress import Progress
-from corpusforge.tokens.columns import Cutting
+from corpusforge.tokens.bert_split import UNCASED
 from corpusforge.tokens.counts import count_words, merge_counts, pack_counts, read_counts
-from corpusforge.tokens.words import UNCASED
+from corpusforge.tokens.splitting import Segmentation
 from corpusforge.units import ShardUnit
 from corpusforge.work.vocab import CountWork, partition_blocks
 
@@ -30,11 +30,13 @@ PARTITIONS = 64
 SCRATCH = "scratch"
 
 
-def run(engine: Engine, cutting: Cutting, units: Sequence[ShardUnit], output: str, progress: Progress) -> list[str]:
+def run(
+    engine: Engine, segmentation: Segmentation, units: Sequence[ShardUnit], output: str, progress: Progress
+) -> list[str]:
     """Count the words of all units; returns the paths of the merged blocks, Arrow streams of COUNTS, by partition."""
     scratch = shards.join(output, SCRATCH)
     sizes = [unit.bytes for unit in units]
-    engine.map(CountWork(scratch, cutting), units, sizes, label="count", folder=scratch, progress=progress)
+    engine.map(CountWork(scratch, segmentation), units, sizes, label="count", folder=scratch, progress=progress)
     entries = shards.load_entries(scratch, len(units))
     paths = [shards.join(scratch, entry.tables["counts"].name) for entry in entries]
     words = shards.join(output, "words")
@@ -73,17 +75,17 @@ class CountWords(beam.PTransform):  # type: ignore[misc, name-defined]
 
     What travels are the packed counts of a batch, never words one by one.
 
-        counts = documents | CountWords(Normalization(lowercase=True))
+        counts = documents | CountWords(BertSegmentation(lowercase=True))
     """
 
-    def __init__(self, cutting: Cutting = UNCASED) -> None:
+    def __init__(self, segmentation: Segmentation = UNCASED) -> None:
         super().__init__()
-        self.cutting = cutting
+        self.segmentation = segmentation
 
     def expand(self, documents: Any) -> Any:
         return (
             documents
-            | "Count" >> beam.ParDo(_CountBatch(self.cutting))
+            | "Count" >> beam.ParDo(_CountBatch(self.segmentation))
             | "Merge" >> beam.CombinePerKey(merge_blocks)
             | "Unpack" >> beam.ParDo(_Unpack()).with_output_types(pa.RecordBatch)
         )
@@ -92,11 +94,11 @@ class CountWords(beam.PTransform):  # type: ignore[misc, name-defined]
 class _CountBatch(beam.DoFn):  # type: ignore[misc, name-defined]
     """A batch -> (partition, packed counts)."""
 
-    def __init__(self, cutting: Cutting) -> None:
-        self.cutting = cutting
+    def __init__(self, segmentation: Segmentation) -> None:
+        self.segmentation = segmentation
 
     def process(self, documents: pa.RecordBatch) -> Iterator[tuple[int, bytes]]:
-        yield from pack_counts(count_words(documents.column("text"), self.cutting), PARTITIONS)
+        yield from pack_counts(count_words(documents.column("text"), self.segmentation), PARTITIONS)
 
 
 class _Unpack(beam.DoFn):  # type: ignore[misc, name-defined]

@@ -17,7 +17,7 @@ from corpusforge.loader.corpus import Corpus, Ragged
 from corpusforge.loader.order import ENDLESS, Part, Stream
 from corpusforge.loader.packing import BatchSettings
 from corpusforge.shards import Manifest
-from corpusforge.tokens.vocab import Vocab
+from corpusforge.tokens.families import load_vocab
 
 SAMPLED_STEPS = 64
 """Padding is that of the first so many steps of an epoch."""
@@ -25,7 +25,7 @@ SAMPLED_STEPS = 64
 
 def load_specials(vocab_folder: str) -> Specials:
     """The special ids of a vocabulary folder."""
-    vocab = Vocab.load(vocab_folder)
+    vocab = load_vocab(vocab_folder)
     ids = vocab.specials
     return Specials(vocab.size, ids.pad, ids.unk, ids.cls, ids.sep, ids.mask, vocab.unused)
 

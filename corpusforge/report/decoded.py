@@ -20,6 +20,7 @@ from rich.text import Text
 from corpusforge import errors, seeds, shards
 from corpusforge.instances.masking import Ids, Masker, MaskSettings, Specials
 from corpusforge.report.plain import visible
+from corpusforge.tokens.families import load_vocab
 from corpusforge.tokens.vocab import Vocab
 
 LABELS = {0: "B continues A", 1: "B is from elsewhere"}
@@ -70,7 +71,7 @@ def _stage_of(path: str) -> tuple[str, dict[str, Any]]:
 
 def _vocab_of(folder: str) -> Vocab | None:
     try:
-        return Vocab.load(shards.join(folder, "vocab"))
+        return load_vocab(shards.join(folder, "vocab"))
     except (errors.CorpusForgeError, OSError):
         return None
 

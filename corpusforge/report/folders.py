@@ -99,10 +99,10 @@ def _flatten(value: Any, prefix: str, into: dict[str, object]) -> None:
 
 def show_vocabulary(folder: str) -> list[RenderableType]:
     """Size, specials and samples of a vocabulary's tokens."""
+    from corpusforge.tokens.families import load_vocab
     from corpusforge.tokens.report import longest_tokens, shown, spelling
-    from corpusforge.tokens.vocab import Vocab
 
-    vocab = Vocab.load(folder)
+    vocab = load_vocab(folder)
     unused = set(vocab.unused)
     used = [token for at, token in enumerate(vocab.tokens) if at not in unused]
     inside = vocab.size - int(vocab.family.starts_word(vocab).sum())

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from corpusforge.sections.fields import OneOf, at_least, between, option
 
 FAMILIES = ("wordpiece", "wordpiece-likelihood", "bpe", "unigram", "sentencepiece-bpe")
-"""Families of vocabularies."""
+"""Families of vocabularies; `corpusforge.tokens.families` says which modules they are."""
+
 WORDPIECE = ("wordpiece", "wordpiece-likelihood")
 SENTENCEPIECE = ("unigram", "sentencepiece-bpe")
 """Families that share settings."""

@@ -16,14 +16,14 @@ from corpusforge.stages.stage import Execution, Outcome
 def build_instances(made: Recipe, upstream: str, vocab_folder: str, output: str, execution: Execution) -> Outcome:
     """Encode documents and build instances: ``train/``, ``heldout/``, and the vocabulary beside them in ``vocab/``."""
     from corpusforge.instances.measure import judge_whole
-    from corpusforge.tokens.vocab import Vocab
+    from corpusforge.tokens.families import load_vocab
 
     _check_shares(made)
     engine = stage.engine_of(execution)
     before, units = stage.upstream_units(upstream, "documents")
     if not before.rows["documents"]:
         raise errors.InputMissing(upstream, "no documents are left", "look at its rejects: corpusforge inspect")
-    vocab = Vocab.load(vocab_folder)
+    vocab = load_vocab(vocab_folder)
     section = {
         "instances": recipe.digested(made.instances, mask_lexicon=_lexicon_digest(vocab, made)),
         "seed": made.seed,

@@ -74,9 +74,9 @@ def _without(facts: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
 
 
 def _check_same_vocabulary(model: str, data: str) -> None:
-    from corpusforge.tokens.vocab import Vocab
+    from corpusforge.tokens.families import load_vocab
 
-    if Vocab.load(model).digest != Vocab.load(shards.join(data, "vocab")).digest:
+    if load_vocab(model).digest != load_vocab(shards.join(data, "vocab")).digest:
         what = f"was built with another vocabulary than {model}"
         raise errors.StageMismatch(data, what, "name instances of the vocabulary that the model was trained with")
 

@@ -17,14 +17,13 @@ from corpusforge.stages.stage import Execution, Outcome
 def train_vocab(made: Recipe, upstream: str, output: str, execution: Execution) -> Outcome:
     """Count words, learn a vocabulary, and write the folder that ``AutoTokenizer`` loads."""
     from corpusforge.stages.sample import draw
-    from corpusforge.tokens.families import check_sizes
+    from corpusforge.tokens.families import adopt_vocab, check_sizes
     from corpusforge.tokens.report import describe
-    from corpusforge.tokens.vocab import Vocab
 
     settings = made.vocab
     check_sizes(settings)
     engine = stage.engine_of(execution, shuffles=not settings.adopt)
-    adopted = Vocab.adopt(settings.adopt) if settings.adopt else None
+    adopted = adopt_vocab(settings.adopt) if settings.adopt else None
     before, units = stage.upstream_units(upstream, "documents")
     apart, sampled = stage.upstream_units(settings.sample, "documents") if settings.sample else (before, units)
     contents = {
@@ -56,13 +55,13 @@ def _learn(
     engine: Engine, made: Recipe, units: list[Any], output: str, progress: Progress
 ) -> tuple[Any, dict[str, Any]]:
     from corpusforge.beam import vocab as beam_vocab
-    from corpusforge.tokens.families import cutting_of, learn, select
+    from corpusforge.tokens.families import learn, segmentation_of, select
 
     settings = made.vocab
-    paths = beam_vocab.run(engine, cutting_of(settings), units, output, progress)
+    paths = beam_vocab.run(engine, segmentation_of(settings), units, output, progress)
     blocks = beam_vocab.read_blocks(paths)
-    counts, counted = select(settings, blocks)
+    counts, counted = select(blocks, settings)
     progress.start("learn", 0, "words")
-    learned = learn(settings, counts)
+    learned = learn(counts, settings)
     progress.finish()
     return learned.vocab, {**counted, **learned.statistics}

@@ -1,8 +1,17 @@
-"""The family of RoBERTa: byte-pair merges over the bytes of pre-tokens as GPT-2 cuts them; nothing is unknown.
+"""The family of RoBERTa: byte-pair merges over the bytes of GPT-2's pre-tokens; nothing is unknown.
 
-In: merges learned, or the parts of a tokenizer folder. Out: `Vocab`s of this family. The decision: the ids of the
-specials are RoBERTa's (facebookresearch/fairseq, data/dictionary.py: <s> 0, <pad> 1, </s> 2, <unk> 3; tasks add <mask>
-behind the last learned token), and the padding to a multiple of 64 follows behind: 50,265 becomes 50,304.
+The ids of the specials are RoBERTa's (facebookresearch/fairseq, data/dictionary.py: <s> 0, <pad> 1, </s> 2, <unk> 3;
+tasks add <mask> after the last learned token), and the padding to a multiple of 64 follows: 50,265 becomes 50,304.
+
+Vocabularies are learned by `tokenizers`' BpeTrainer (huggingface/tokenizers, models/bpe/trainer.rs). Memory and time
+depend on distinct words, never on the size of the corpus. Counts that need no scaling give what the library learns from
+the text directly, with the whole text of a document as one sequence. The library reads words from a hash map, but its
+sums do not depend on their order, and of equally frequent pairs it merges the one of lower ids first. Ids are numbered
+by the alphabet, which depends on the text; here it is always all 256 bytes, sorted. Two things that the trainer cannot
+do are done here:
+
+- its pair counts have 32 bits: counts are scaled down until the bytes fed are fewer than 2**31;
+- a very long word (a line of dashes, a data URL) costs it time and memory and teaches nothing: it is left out.
 """
 
 from __future__ import annotations
@@ -13,12 +22,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from corpusforge import errors
-from corpusforge.arrays import Bools
-from corpusforge.tokens.gpt2_split import BYTES, GPT2, LETTERS, Gpt2Cutting
-from corpusforge.tokens.pair_merges import PairMerges
-from corpusforge.tokens.vocab import ROLES, Vocab, with_roles
+from corpusforge import errors, sections
+from corpusforge.arrays import I64, Bools
+from corpusforge.tokens.column_encoders import PairMerges
+from corpusforge.tokens.counts import FED_OCCURRENCES, repeated, scale_counts
+from corpusforge.tokens.gpt2_split import BYTES, GPT2, LETTERS, Gpt2Segmentation
+from corpusforge.tokens.vocab import ROLES, Learned, Vocab, check_size, tokens_by_id, with_roles
 
 NAMES = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
 """RoBERTa's special tokens in the order of `vocab.ROLES`."""
@@ -30,13 +42,22 @@ _NEVER_IN_UTF8 = {0xC0, 0xC1, *range(0xF5, 0x100)}
 
 _MEND = "use a byte-level BPE tokenizer like GPT-2's and RoBERTa's"
 
+_PLAIN = ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback", "ignore_merges")
+"""Options of the library's BPE model that change ids; GPT-2 and RoBERTa use none of them."""
+
+FEWEST = (256, "bytes")
+"""Ids of the smallest vocabulary besides specials and slots, and what they are."""
+
+LONGEST_WORD = 1024
+"""Bytes of the longest word learned from: an ideographic paragraph without punctuation is shorter."""
+
 
 @dataclasses.dataclass(frozen=True)
 class ByteBpe:
-    """Settings of the family; `Family` says what the methods give. ``merges``: pairs of tokens, first come first."""
+    """Settings of the family; see `Family` for the methods. ``merges``: pairs of tokens, first come first."""
 
     merges: Merges
-    cutting: Gpt2Cutting = GPT2
+    segmentation: Gpt2Segmentation = GPT2
 
     @property
     def name(self) -> str:
@@ -53,7 +74,7 @@ class ByteBpe:
             if not {left, right, left + right} <= known:
                 what = f"the merge {left} {right} names a token that is not there"
                 raise errors.ManifestInvalid("vocabulary", what, _MEND)
-        made = self._reachable()
+        made = self.reachable()
         open_ = [vocab.tokens[i] for i in vocab.reserved if vocab.tokens[i] in made]
         if open_:
             what = f"plain text could produce the special token {open_[0]!r}"
@@ -66,7 +87,7 @@ class ByteBpe:
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
         return tokenizer
 
-    def word_columns(self, vocab: Vocab) -> PairMerges:
+    def column_encoder(self, vocab: Vocab) -> PairMerges:
         ids = {token: i for i, token in enumerate(vocab.tokens)}
         symbols = np.array([ids.get(letter, -1) for letter in LETTERS], np.int32)
         return PairMerges([(ids[left], ids[right], ids[left + right]) for left, right in self.merges], symbols)
@@ -75,10 +96,10 @@ class ByteBpe:
         from tokenizers import Tokenizer, decoders
 
         tokenizer = Tokenizer(self._model(vocab))
-        tokenizer.pre_tokenizer = self.cutting.pre_tokenizer()
+        tokenizer.pre_tokenizer = self.segmentation.pre_tokenizer()
         tokenizer.decoder = decoders.ByteLevel()
         if added:
-            _add_specials(tokenizer, vocab, self.cutting)
+            _add_specials(tokenizer, vocab, self.segmentation)
         return tokenizer
 
     def native_files(self, vocab: Vocab) -> dict[str, bytes]:
@@ -92,7 +113,7 @@ class ByteBpe:
     def configuration(self, vocab: Vocab) -> dict[str, Any]:
         return {
             "tokenizer_class": "RobertaTokenizer",
-            "add_prefix_space": self.cutting.add_prefix_space,
+            "add_prefix_space": self.segmentation.add_prefix_space,
             "trim_offsets": True,
             "bos_token": vocab.tokens[vocab.specials.cls],
             "eos_token": vocab.tokens[vocab.specials.sep],
@@ -108,9 +129,10 @@ class ByteBpe:
         return starts
 
     def about(self) -> dict[str, Any]:
-        return {"merges": f"{len(self.merges):,}", "space before text": self.cutting.add_prefix_space}
+        return {"merges": f"{len(self.merges):,}", "space before text": self.segmentation.add_prefix_space}
 
-    def _reachable(self) -> set[str]:
+    def reachable(self) -> set[str]:
+        """The tokens that text can produce."""
         return {*LETTERS, *(left + right for left, right in self.merges)}
 
     def _model(self, vocab: Vocab) -> Any:
@@ -120,8 +142,8 @@ class ByteBpe:
         return models.BPE(ids, list(self.merges), continuing_subword_prefix="", end_of_word_suffix="", fuse_unk=False)
 
 
-def _add_specials(tokenizer: Any, vocab: Vocab, cutting: Gpt2Cutting) -> None:
-    """Tell a library tokenizer about special tokens, and to write <s> A </s></s> B </s>."""
+def _add_specials(tokenizer: Any, vocab: Vocab, segmentation: Gpt2Segmentation) -> None:
+    """Register the special tokens with a library tokenizer, and make it write <s> A </s></s> B </s>."""
     from tokenizers import AddedToken, processors
 
     # RoBERTa's <mask> eats the space before it, so that "a <mask>" stands for "a word" (transformers, roberta).
@@ -133,7 +155,10 @@ def _add_specials(tokenizer: Any, vocab: Vocab, cutting: Gpt2Cutting) -> None:
     )
     cls, sep = vocab.specials.cls, vocab.specials.sep
     tokenizer.post_processor = processors.RobertaProcessing(
-        (vocab.tokens[sep], sep), (vocab.tokens[cls], cls), trim_offsets=True, add_prefix_space=cutting.add_prefix_space
+        (vocab.tokens[sep], sep),
+        (vocab.tokens[cls], cls),
+        trim_offsets=True,
+        add_prefix_space=segmentation.add_prefix_space,
     )
 
 
@@ -158,39 +183,36 @@ def from_json(where: str, raw: dict[str, Any], tokens: Sequence[str], names: Map
         what = f"a BPE of another kind: normalizer {normalizer}, pre-tokenizer {splitter.get('type')}, {odd}"
         raise errors.ManifestInvalid(where, what, _MEND)
     pairs = [tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge) for merge in model["merges"]]
-    return _with_merges(where, tokens, pairs, Gpt2Cutting(splitter["add_prefix_space"]), names)
+    return _with_merges(where, tokens, pairs, Gpt2Segmentation(splitter["add_prefix_space"]), names)
 
 
-_PLAIN = ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback", "ignore_merges")
-"""Options of the library's BPE model that change ids; GPT-2 and RoBERTa use none of them."""
-
-
-def from_files(where: str, vocab: bytes, merges: bytes, config: Mapping[str, Any], names: Mapping[str, str]) -> Vocab:
+def from_files(where: str, data: Sequence[bytes], config: Mapping[str, Any], names: Mapping[str, str]) -> Vocab:
     """From vocab.json and merges.txt alone, as openai/gpt-2 and fairseq publish them."""
-    ids = json.loads(vocab)
-    tokens = sorted(ids, key=ids.__getitem__)
-    if [ids[token] for token in tokens] != list(range(len(tokens))):
-        raise errors.ManifestInvalid(where, "ids have holes or repeat", "number the tokens from 0 without holes")
-    lines = merges.decode().removesuffix("\n").split("\n")
+    tokens = tokens_by_id(where, json.loads(data[0]))
+    lines = data[1].decode().removesuffix("\n").split("\n")
     lines = lines[1:] if lines[0].startswith("#version") else lines
     pairs = [tuple(line.removesuffix("\r").split(" ")) for line in lines if line]
-    return _with_merges(where, tokens, pairs, Gpt2Cutting(bool(config.get("add_prefix_space", False))), names)
+    return _with_merges(where, tokens, pairs, Gpt2Segmentation(bool(config.get("add_prefix_space", False))), names)
 
 
 def _with_merges(
-    where: str, tokens: Sequence[str], pairs: Sequence[tuple[str, ...]], cutting: Gpt2Cutting, names: Mapping[str, str]
+    where: str,
+    tokens: Sequence[str],
+    pairs: Sequence[tuple[str, ...]],
+    segmentation: Gpt2Segmentation,
+    names: Mapping[str, str],
 ) -> Vocab:
     broken = [pair for pair in pairs if len(pair) != 2]
     if broken:
         raise errors.ManifestInvalid(where, f"a merge is no pair: {' '.join(broken[0])}", _MEND)
-    family = ByteBpe(tuple((pair[0], pair[1]) for pair in pairs), cutting)
+    family = ByteBpe(tuple((pair[0], pair[1]) for pair in pairs), segmentation)
     # Entries that no merge makes (<|endoftext|>, madeupword0000) are never drawn in training either.
-    made = family._reachable()
+    made = family.reachable()
     return with_roles(tokens, family, names, [token for token in tokens if token not in made])
 
 
 def text_of(token: str) -> str:
-    """What a token looks like as text; bytes that are no whole character as they are written in the table.
+    """The text of a token; tokens whose bytes are no whole characters stay as they are written in the table.
 
     >>> text_of("Ġthe"), text_of("Ã"), text_of("<mask>")
     (' the', 'Ã', '<mask>')
@@ -199,3 +221,59 @@ def text_of(token: str) -> str:
         return bytes(BYTES[letter] for letter in token).decode()
     except (KeyError, UnicodeDecodeError):
         return token
+
+
+def segmentation_of(settings: sections.Vocab) -> Gpt2Segmentation:
+    """How text is segmented into words."""
+    return GPT2
+
+
+def learn(counts: pa.Table, settings: sections.Vocab, *, fed: int = FED_OCCURRENCES) -> Learned:
+    """Learn by merging the most frequent pairs; see `families.learn`.
+
+    Settings: size, unused, allow_any_size. ``fed``: most word occurrences the trainer reads. Statistics: words used and
+    left out, ``count_scale`` (1: counts as they are), merges, unused.
+    """
+    size, unused = settings.size, settings.unused
+    check_size(size, allow_any_size=settings.allow_any_size)
+    least = FEWEST[0] + len(NAMES) + unused
+    if size < least:
+        what = f"{size:,} is less than the {least:,} of bytes, specials and unused slots"
+        raise errors.RecipeInvalid("vocab.size", what, "raise --size, or lower --unused")
+    ordered = counts.take(pc.sort_indices(counts["word"]))
+    lengths = pc.binary_length(ordered["word"])
+    short = ordered.filter(pc.less_equal(lengths, LONGEST_WORD))
+    scaled, scale = scale_counts(short["count"].to_numpy(), _bound(short, fed))
+    merges = _train(short["word"].to_pylist(), scaled, size - len(NAMES) - unused)
+    vocab = arrange(merges, size)
+    statistics = {
+        "words_learned_from": int(np.count_nonzero(scaled)),
+        "words_scaled_away": int(np.count_nonzero(scaled == 0)),
+        "words_too_long": len(counts) - len(short),
+        "count_scale": scale,
+        "merges": len(merges),
+        "unused": len(vocab.unused),
+    }
+    return Learned(vocab, statistics)
+
+
+def _bound(counts: pa.Table, fed: int) -> int:
+    """Occurrences to feed: at most ``fed``, and so few that their bytes, and so any pair count, fit in 31 bits."""
+    occurrences = counts["count"].to_numpy().astype(np.float64)
+    if not len(occurrences):
+        return fed
+    bytes_ = float(np.dot(occurrences, pc.binary_length(counts["word"]).to_numpy()))
+    # Rounding may give a word one occurrence more than its share; half of the range is left for that.
+    return min(fed, max(1, int(occurrences.sum() * min(1.0, 2**30 / bytes_))))
+
+
+def _train(words: list[str], counts: I64, room: int) -> list[tuple[str, str]]:
+    from tokenizers import Tokenizer, models, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    trainer = trainers.BpeTrainer(vocab_size=room, min_frequency=1, initial_alphabet=LETTERS, show_progress=False)
+    # Without a pre-tokenizer each string read is one word: bytes are written as letters here, once a distinct word.
+    spelled = [word.encode().decode("latin-1").translate(dict(enumerate(LETTERS))) for word in words]
+    tokenizer.train_from_iterator(repeated(spelled, counts), trainer)
+    merges = json.loads(tokenizer.to_str())["model"]["merges"]
+    return [(left, right) for left, right in merges]

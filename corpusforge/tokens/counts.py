@@ -7,7 +7,7 @@ byte, so any combiner tree over any cut of the corpus gives the same vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -15,13 +15,14 @@ import pyarrow.compute as pc
 import pyarrow.ipc
 import xxhash
 
+from corpusforge.arrays import I64, U64
 from corpusforge.text import text_bytes
-from corpusforge.tokens.columns import Cutting
-from corpusforge.tokens.words import UNCASED
+from corpusforge.tokens.bert_split import UNCASED
+from corpusforge.tokens.splitting import Segmentation
 
 COUNTS = pa.schema(
     [
-        pa.field("word", pa.string(), nullable=False),  # normalised, never empty
+        pa.field("word", pa.string(), nullable=False),  # normalized, never empty
         pa.field("count", pa.uint64(), nullable=False),  # occurrences, at least 1
     ]
 )
@@ -29,16 +30,19 @@ COUNTS = pa.schema(
 _MERGE_ROWS = 1 << 20
 """Counted rows that pile up before they are merged: bounds memory at distinct words plus this many."""
 
+FED_OCCURRENCES = 16_000_000
+"""Most word occurrences a trainer reads, about ten seconds of reading; above it counts are scaled down."""
 
-def count_words(text: pa.StringArray, cutting: Cutting = UNCASED) -> pa.Table:
-    """Occurrences of every word of a text column, as ``cutting`` cuts it (BERT's way, uncased): COUNTS, sorted.
+
+def count_words(text: pa.StringArray, segmentation: Segmentation = UNCASED) -> pa.Table:
+    """Count every word of a text column, by default as uncased BERT splits it: COUNTS, sorted.
 
     >>> count_words(pa.array(["a b a", "B!"])).to_pydict()
     {'word': ['!', 'a', 'b'], 'count': [1, 2, 2]}
     """
     data, rows = text_bytes(text)
     merged, waiting, size = COUNTS.empty_table(), [], 0
-    splitter = cutting.splitter()
+    splitter = segmentation.splitter()
     for words in splitter.chunks(data, rows):
         values, counts = words.values.value_counts().flatten()
         waiting.append(pa.table([values, counts.cast(pa.uint64())], COUNTS))
@@ -116,6 +120,33 @@ def select_counts(blocks: Iterable[bytes], *, min_count: int, max_words: int) ->
     found["distinct_words_selected"] = len(selected)
     found["words_selected"] = pc.sum(selected["count"]).as_py() or 0
     return selected.take(pc.sort_indices(selected["word"])).combine_chunks(), found
+
+
+def scale_counts(counts: U64, bound: int) -> tuple[I64, float]:
+    """Counts scaled down in proportion to a sum of ``bound`` where theirs is larger, and the factor.
+
+    Running totals are rounded, not single counts: a word gets its share rounded down or up, and a hundred words that
+    are due a hundredth each get one occurrence together. Keeping every rare word at one occurrence instead would give
+    rare words far too much weight: on 100 MB of text fed as 1 M occurrences, 70 % of the tokens were those learned
+    from full counts, against 90 % this way.
+
+    >>> scale_counts(np.array([90, 3, 3, 4], np.uint64), 10)[0].tolist()
+    [9, 0, 0, 1]
+    """
+    totals = np.cumsum(counts.astype(np.float64))  # exact below 2**53 occurrences
+    if not len(totals) or totals[-1] <= bound:
+        return counts.astype(np.int64), 1.0
+    factor = bound / float(totals[-1])
+    running = np.floor(totals * factor).astype(np.int64)
+    return running - np.append(0, running[:-1]), factor
+
+
+def repeated(words: list[str], counts: I64) -> Iterator[list[str]]:
+    """Each word as often as it counts, in lists of limited length: the trainer counts what it reads."""
+    most = 1 << 16
+    for word, count in zip(words, counts.tolist(), strict=True):
+        for begin in range(0, count, most):
+            yield [word] * min(most, count - begin)
 
 
 def _most_frequent(table: pa.Table, limit: int) -> pa.Table:

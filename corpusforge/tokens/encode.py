@@ -1,9 +1,9 @@
-"""Documents to token ids, sentence by sentence: exactly the library's ids, at several times its speed.
+"""Encode documents to token ids, sentence by sentence: exactly the library's ids, at several times its speed.
 
-In: DOCUMENTS. Out: TOKENS. The decision: text obeys Zipf's law (2.85 M words of a corpus are 56 k distinct ones), so
-words are cut by `tokens.words`, dictionary-encoded, and only words not met before are encoded; ids are then gathered by
-index. Words are independent of each other in all families, which is what makes this exact. New words are encoded side
-by side (`Family.word_columns`) in the library's own order of steps; those for which that is not proven, by the library.
+Text obeys Zipf's law (2.85 M words of a corpus are 56 k distinct ones), so text is split into words, these are
+dictionary-encoded, and only words not met before are encoded; ids are then gathered by index. Words are independent of
+each other in all families, which is what makes this exact. New words are encoded side by side in the library's own
+order of steps (`Family.column_encoder`), and by the library itself where that is not proven.
 
 Text can never produce a special id: the library's model is used without added tokens, and each family sees to it that
 no word is one of its special and unused tokens (`Family.check`, `Family.word_tokenizer`).
@@ -26,10 +26,10 @@ from corpusforge import text
 from corpusforge.arrays import I32, I64, Bools
 from corpusforge.schemas import token_type, tokens_schema
 from corpusforge.sentences import splitter
-from corpusforge.tokens.columns import Words
-from corpusforge.tokens.key_table import KnownWords
+from corpusforge.tokens.column_encoders import ColumnEncoder
+from corpusforge.tokens.lookup import KnownWords
+from corpusforge.tokens.splitting import Words
 from corpusforge.tokens.vocab import Vocab
-from corpusforge.tokens.word_columns import WordColumns
 
 CACHE_BYTES = 128 << 20
 """Memory for words met before; when full it is emptied and fills again. Ids do not depend on it."""
@@ -87,9 +87,9 @@ class Encoder:
     ) -> None:
         self.vocab, self._cache_bytes, self._joins = vocab, cache_bytes, joins
         self._starts_word = vocab.family.starts_word(vocab) if word_starts else None
-        self._splitter = vocab.cutting.splitter()
+        self._splitter = vocab.segmentation.splitter()
         self._library: Any = None
-        self._columns: WordColumns | None = None
+        self._columns: ColumnEncoder | None = None
         self._dtype = np.uint16 if token_type(vocab.size) == pa.uint16() else np.uint32
         self._forget()
 
@@ -232,7 +232,7 @@ class Encoder:
         if len(words) < FEW_WORDS:
             return self._by_library(words)
         if self._columns is None:
-            self._columns = self.vocab.family.word_columns(self.vocab)
+            self._columns = self.vocab.family.column_encoder(self.vocab)
         ids, lengths, left = self._columns.encode(words)
         if not left.any():
             return ids, lengths

@@ -1,17 +1,17 @@
-"""Columns of text to columns of pre-tokens, cut exactly as the `tokenizers` library cuts them for GPT-2 and RoBERTa.
+"""Split text into pre-tokens exactly as `tokenizers` does for GPT-2 and RoBERTa.
 
-In: UTF-8 bytes of many rows. Out: one Arrow column of pre-tokens and the offsets of the rows in it; nothing is dropped
-or changed, so the column is the text itself with offsets. The decision: the pattern (openai/gpt-2, src/encoder.py)
+Nothing is dropped or changed, so the column of pre-tokens is the text itself with offsets. The pattern (openai/gpt-2,
+src/encoder.py)
 
     's|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+
 
-knows four classes of characters and nothing else about them, so it is a statement about runs of one class:
+uses four classes of characters and nothing else about them, so it is a statement about runs of one class:
 
-- a pre-token begins with every run, except that one 0x20 before a run that is no white space belongs to that run;
+- a pre-token begins with every run, except that one 0x20 before a run that is not white space belongs to that run;
 - of a longer run of white space before something else, the last character is by itself (or belongs to that run);
-- an apostrophe that begins a pre-token takes s, t, re, ve, m, ll or d with it, and a new one begins behind.
+- an apostrophe that begins a pre-token takes s, t, re, ve, m, ll or d with it, and a new one begins after them.
 
-Which class a character has is asked of the library, once for every character met.
+The class of a character comes from the library, which is asked once for every character met.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import pyarrow as pa
 from tokenizers import pre_tokenizers
 
 from corpusforge.arrays import I64, U8, Bools
-from corpusforge.tokens.columns import CHARACTER_BYTES, Splitter, Words, code_points
+from corpusforge.tokens.splitting import CHARACTER_BYTES, Splitter, Words, code_points
 
 _SPACE, _LETTER, _NUMBER, _OTHER, _UNSEEN = 0, 1, 2, 3, 9
 
@@ -51,7 +51,7 @@ BYTES = {letter: byte for byte, letter in enumerate(LETTERS)}
 
 
 @dataclasses.dataclass(frozen=True)
-class Gpt2Cutting:
+class Gpt2Segmentation:
     """Settings of the library's ByteLevel. ``add_prefix_space``: a row that begins without a space gets one."""
 
     add_prefix_space: bool = False
@@ -61,56 +61,56 @@ class Gpt2Cutting:
         return pre_tokenizers.ByteLevel(add_prefix_space=self.add_prefix_space)
 
     def splitter(self) -> Gpt2Splitter:
-        """The process's splitter with these settings; it keeps what it learned about characters."""
+        """The splitter of this process with these settings; it keeps what it learned about characters."""
         return splitter_for(self)
 
 
-GPT2 = Gpt2Cutting()
-"""As GPT-2 and RoBERTa cut text."""
+GPT2 = Gpt2Segmentation()
+"""As in GPT-2 and RoBERTa."""
 
 
 @functools.cache
-def splitter_for(cutting: Gpt2Cutting) -> Gpt2Splitter:
-    """The process's splitter with these settings."""
-    return Gpt2Splitter(cutting)
+def splitter_for(segmentation: Gpt2Segmentation) -> Gpt2Splitter:
+    """The splitter of this process with these settings."""
+    return Gpt2Splitter(segmentation)
 
 
 class Gpt2Splitter(Splitter):
-    """Cuts rows of text into pre-tokens.
+    """Splits rows of text into pre-tokens.
 
-    >>> Gpt2Splitter(Gpt2Cutting()).words_of("I don't  know 12%\\n")
+    >>> Gpt2Splitter(Gpt2Segmentation()).words_of("I don't  know 12%\\n")
     ['I', ' don', "'t", ' ', ' know', ' 12', '%', '\\n']
     """
 
     keeps_space = True
 
-    def __init__(self, cutting: Gpt2Cutting) -> None:
-        self.cutting = cutting
-        self._library = cutting.pre_tokenizer()
-        self._asked = Gpt2Cutting().pre_tokenizer()
+    def __init__(self, segmentation: Gpt2Segmentation) -> None:
+        self.segmentation = segmentation
+        self._library = segmentation.pre_tokenizer()
+        self._asked = Gpt2Segmentation().pre_tokenizer()
         self._classes = np.full(0x110000, _UNSEEN, np.uint8)  # of code points
         self._learn(range(128))
-        # Behind the first byte of a character its class is filled in later; spaces there would be found as such.
+        # Later bytes of a character get its class in `_classes_of`; until then they must not look like spaces.
         self._ascii = bytes([*self._classes[:128].tolist(), *[_OTHER] * 128])
 
-    def __reduce__(self) -> tuple[object, tuple[Gpt2Cutting]]:
-        return splitter_for, (self.cutting,)
+    def __reduce__(self) -> tuple[object, tuple[Gpt2Segmentation]]:
+        return splitter_for, (self.segmentation,)
 
     def words_of(self, text: str) -> list[str]:
-        pieces = [piece for piece, _ in self._library.pre_tokenize_str(text)]
-        return [bytes(BYTES[letter] for letter in piece).decode() for piece in pieces]
+        words = [word for word, _ in self._library.pre_tokenize_str(text)]
+        return [bytes(BYTES[letter] for letter in word).decode() for word in words]
 
-    def cut_place(self, data: U8, wanted: int, stop: int, rows: I64) -> int:
-        """The first place from ``wanted`` on before ASCII white space behind something else, or between two rows."""
+    def chunk_end(self, data: U8, wanted: int, stop: int, rows: I64) -> int:
+        """The first place from ``wanted`` on between something else and ASCII white space, or between two rows."""
         row = int(np.searchsorted(rows, wanted))
         nearest = int(rows[row]) if row < len(rows) else stop
         at = max(wanted, 4)  # no character is longer
         while at < nearest:
             block = data[at : min(at + 4096, nearest)]
             before = data[at - 1 : at - 1 + len(block)]
-            # With prefix spaces a piece must not begin with a line feed: it would get a space before it.
-            found = block == 0x20 if self.cutting.add_prefix_space else (block == 0x20) | (block == 0x0A)
-            for place in np.flatnonzero(found & (before > 0x20)).tolist():  # nearly always the first one will do
+            # With prefix spaces a chunk must not begin with a line feed: it would get a space before it.
+            white = block == 0x20 if self.segmentation.add_prefix_space else (block == 0x20) | (block == 0x0A)
+            for place in np.flatnonzero(white & (before > 0x20)).tolist():  # nearly always the first one will do
                 last = data[at + place - 4 : at + place].tobytes().decode(errors="ignore")[-1]
                 if not last.isspace():
                     return int(at + place)
@@ -118,7 +118,7 @@ class Gpt2Splitter(Splitter):
         return nearest
 
     def _split(self, data: U8, starts: I64) -> Words:
-        if self.cutting.add_prefix_space:
+        if self.segmentation.add_prefix_space:
             data, starts = _with_prefixes(data, starts)
         size = len(data)
         classes = self._classes_of(data)
@@ -132,25 +132,25 @@ class Gpt2Splitter(Splitter):
         return Words(values, np.append(np.searchsorted(begins, starts), len(begins)), 0)
 
     def _classes_of(self, data: U8) -> U8:
-        """The class of every byte: that of its character."""
+        """For every byte the class of its character."""
         raw = data.tobytes()
         classes = np.frombuffer(bytearray(raw.translate(self._ascii)), np.uint8)
         if raw.isascii():
             return classes
         leads = np.flatnonzero(data >= 0xC0)
         points = code_points(data, leads)
-        found = self._classes[points]
-        if (found == _UNSEEN).any():
-            self._learn(np.unique(points[found == _UNSEEN]).tolist())
-            found = self._classes[points]
+        of_character = self._classes[points]
+        if (of_character == _UNSEEN).any():
+            self._learn(np.unique(points[of_character == _UNSEEN]).tolist())
+            of_character = self._classes[points]
         widths = CHARACTER_BYTES[data[leads]]
         for k in range(4):
             longer = widths > k
-            classes[leads[longer] + k] = found[longer]
+            classes[leads[longer] + k] = of_character[longer]
         return classes
 
     def _single_spaces(self, data: U8, classes: U8, opens: Bools, starts: I64) -> None:
-        """The last character of white space before something else begins a pre-token."""
+        """Begin a pre-token at the last character of white space before something else."""
         space = classes == _SPACE
         last = space[:-1] & ~space[1:]
         last[starts[starts > 0] - 1] = False  # at the end of a row nothing follows
@@ -160,20 +160,20 @@ class Gpt2Splitter(Splitter):
         opens[places] = True
 
     def _learn(self, points: Iterable[int]) -> None:
-        # A Python loop with a reason: the library is asked about each character never met before in this process.
+        # A Python loop with a reason: one library call for each character never met before in this process.
         for point in points:
             self._classes[point] = self._ask(chr(point))
 
     def _ask(self, character: str) -> int:
-        """A character has the class of its two neighbours if the three stay together."""
-        for neighbour, class_ in (("a", _LETTER), ("1", _NUMBER), ("!", _OTHER)):
-            if len(self._asked.pre_tokenize_str(neighbour + character + neighbour)) == 1:
+        """A character has the class of its two neighbors if the three stay together."""
+        for neighbor, class_ in (("a", _LETTER), ("1", _NUMBER), ("!", _OTHER)):
+            if len(self._asked.pre_tokenize_str(neighbor + character + neighbor)) == 1:
                 return class_
         return _SPACE
 
 
 def _run_starts(data: U8, classes: U8, starts: I64) -> Bools:
-    """Where a run of one class or a row begins; a 0x20 before a run is counted to it, so that it does not begin."""
+    """Where a run of one class or a row begins; a 0x20 before a run belongs to it."""
     opens = np.empty(len(data), np.bool_)
     opens[:1] = True
     np.not_equal(classes[1:], classes[:-1], out=opens[1:])
@@ -183,7 +183,7 @@ def _run_starts(data: U8, classes: U8, starts: I64) -> Bools:
 
 
 def _contractions(data: U8, opens: Bools, starts: I64) -> None:
-    """Let an apostrophe that begins a pre-token take its ending with it."""
+    """Join an apostrophe that begins a pre-token with its ending."""
     marks = np.flatnonzero((data == 0x27) & opens)
     if not len(marks):
         return
@@ -200,12 +200,12 @@ def _contractions(data: U8, opens: Bools, starts: I64) -> None:
     lengths[begins[marks + 1] | ((lengths == 3) & begins[marks + 2])] = 0  # not across the end of a row
     marks, lengths = marks[lengths > 0], lengths[lengths > 0]
     opens[marks + 1] = False
-    behind = marks + lengths
-    opens[behind[behind < len(data)]] = True
+    after = marks + lengths
+    opens[after[after < len(data)]] = True
 
 
 def _with_prefixes(data: U8, starts: I64) -> tuple[U8, I64]:
-    """A space before every row that is not empty and has none."""
+    """Insert a space before every row that is not empty and has none."""
     ends = np.append(starts[1:], len(data))
     bare = (starts < ends) & (np.append(data, 0)[starts] != 0x20)
     return np.insert(data, starts[bare], 0x20), starts + np.cumsum(bare) - bare

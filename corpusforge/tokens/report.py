@@ -17,7 +17,7 @@ from corpusforge.arrays import I64
 from corpusforge.text import text_bytes
 from corpusforge.tokens.byte_bpe import text_of
 from corpusforge.tokens.encode import Encoder
-from corpusforge.tokens.pieces import SPACE
+from corpusforge.tokens.sentencepiece_split import SPACE
 from corpusforge.tokens.vocab import Vocab
 
 UNKNOWN_LANGUAGE = "unknown"
@@ -48,7 +48,7 @@ def describe(
 ) -> dict[str, Any]:
     """Figures of a vocabulary on a text column; ``languages``: those of the rows, null where not known.
 
-    ``fertility``: tokens a word, as the family cuts words; ``unknown_rate``: share of tokens that are [UNK];
+    ``fertility``: tokens a word, as the family splits words; ``unknown_rate``: share of tokens that are [UNK];
     ``character_coverage``: share of characters of normalised words that have a token; ``unknown_characters``: the most
     frequent of those that have none, with counts (where tokens are bytes, every character has some);
     ``longest_tokens``; ``unused_share`` and ``unseen_share``: ids that are slots, or others that the sample never uses,
@@ -93,7 +93,7 @@ def _count(encoder: Encoder, sample: pa.StringArray) -> Counted:
     data, rows = text_bytes(sample)
     occurrences = np.zeros(encoder.vocab.size, np.int64)
     words, characters = 0, []
-    splitter = encoder.vocab.cutting.splitter()
+    splitter = encoder.vocab.segmentation.splitter()
     for part in splitter.chunks(data, rows):
         occurrences += np.bincount(encoder.encode_words(part.values)[0], minlength=len(occurrences))
         words += len(part.values)

@@ -1,8 +1,9 @@
-"""A vocabulary: which token has which id, and the family that says how text becomes ids.
+"""A vocabulary: which token has which id, and the family that turns text into ids.
 
-In: learned pieces, or a tokenizer folder of `transformers`. Out: a frozen `Vocab`, and the files of a folder that
-`AutoTokenizer` of transformers 4 and 5 loads, with the post-processor that adds [CLS] and [SEP]. The decision: the
-padding to a multiple of 64 lies inside the vocabulary as [unusedN] slots (ModernBERT's way), so that
+`Vocab` is a frozen value; it writes the files of a folder that `AutoTokenizer` of transformers 4 and 5 loads, with the
+post-processor that adds [CLS] and [SEP]. `tokens.families` learns vocabularies and reads them from folders.
+
+The padding to a multiple of 64 lies inside the vocabulary as [unusedN] slots (ModernBERT's way), so that
 ``len(tokenizer) == config.vocab_size``.
 """
 
@@ -12,14 +13,14 @@ import dataclasses
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import xxhash
 
 from corpusforge import errors
 from corpusforge.arrays import Bools
-from corpusforge.tokens.columns import Cutting
-from corpusforge.tokens.word_columns import WordColumns
+from corpusforge.tokens.column_encoders import ColumnEncoder
+from corpusforge.tokens.splitting import Segmentation
 
 MULTIPLE = 64
 """Sizes that keep the output matrix fast on tensor cores (NVIDIA, deep learning performance guide, 2020)."""
@@ -41,24 +42,24 @@ class Specials:
 
 
 class Family(Protocol):
-    """How one kind of vocabulary turns text into ids: a frozen, picklable value. One module each."""
+    """How one kind of vocabulary turns text into ids: a frozen, picklable value."""
 
     @property
     def name(self) -> str:
         """As in the recipe: "wordpiece", ..."""
 
     @property
-    def cutting(self) -> Cutting:
-        """How text is normalised and cut into words."""
+    def segmentation(self) -> Segmentation:
+        """How text is normalized and segmented into words."""
 
     def check(self, vocab: Vocab) -> None:
         """Raises `errors.ManifestInvalid` where plain text could produce a special or unused token."""
 
     def word_tokenizer(self, vocab: Vocab) -> Any:
-        """A `tokenizers.Tokenizer` for words as `cutting` gives them; never gives a special id but unk."""
+        """A `tokenizers.Tokenizer` for words of `segmentation`; never gives a special id but unk."""
 
-    def word_columns(self, vocab: Vocab) -> WordColumns:
-        """What gives the ids of `word_tokenizer` for many words at once; it leaves words that it is not proven for."""
+    def column_encoder(self, vocab: Vocab) -> ColumnEncoder:
+        """Gives the ids of `word_tokenizer` for many words at once; leaves words that it is not proven for."""
 
     def library_tokenizer(self, vocab: Vocab, *, added: bool = True) -> Any:
         """The whole `tokenizers.Tokenizer`. ``added`` False: special tokens in text mean nothing, none are added."""
@@ -67,13 +68,13 @@ class Family(Protocol):
         """The family's own files by name (vocab.txt, ...)."""
 
     def configuration(self, vocab: Vocab) -> dict[str, Any]:
-        """Entries of tokenizer_config.json: the class that loads the folder, and what it is told."""
+        """Entries of tokenizer_config.json: the class that loads the folder, and its settings."""
 
     def starts_word(self, vocab: Vocab) -> Bools:
         """For each id whether a word begins with it, ``[size]``; specials do."""
 
     def about(self) -> dict[str, Any]:
-        """What a person may want to know, by name."""
+        """Settings worth showing to a person, by name."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,9 +97,9 @@ class Vocab:
         return len(self.tokens)
 
     @property
-    def cutting(self) -> Cutting:
-        """How text is normalised and cut into words."""
-        return self.family.cutting
+    def segmentation(self) -> Segmentation:
+        """How text is normalized and segmented into words."""
+        return self.family.segmentation
 
     @property
     def reserved(self) -> tuple[int, ...]:
@@ -109,6 +110,7 @@ class Vocab:
     def digest(self) -> str:
         """xxh3-128 of everything that decides ids, 32 hex digits; independent of library versions."""
         whole = {**dataclasses.asdict(self), "model": self.family.name}
+        whole["family"]["cutting"] = whole["family"].pop("segmentation")  # the name it had when digests were defined
         return xxhash.xxh3_128_hexdigest(json.dumps(whole, sort_keys=True).encode())
 
     def save_files(self) -> dict[str, bytes]:
@@ -126,29 +128,20 @@ class Vocab:
         """The same vocabulary as a `tokenizers.Tokenizer`. ``added`` False: special tokens in text mean nothing."""
         return self.family.library_tokenizer(self, added=added)
 
-    @classmethod
-    def load(cls, folder: str) -> Vocab:
-        """Read a vocabulary folder: one written here, or a tokenizer of `transformers` of a family that is built.
-
-        Raises `errors.ManifestInvalid` where it is missing, damaged, or of another family.
-        """
-        from corpusforge.tokens.folder import load  # knows all families, which know Vocab
-
-        return load(str(folder).rstrip("/"))
-
-    @classmethod
-    def adopt(cls, folder: str) -> Vocab:
-        """A tokenizer folder taken over: `load`, with [unusedN] slots added up to the next multiple of 64."""
-        vocab = cls.load(folder)
-        return vocab.padded(-(-vocab.size // MULTIPLE) * MULTIPLE)
-
     def padded(self, size: int) -> Vocab:
-        """The same ids, followed by new [unusedN] slots up to ``size``; N goes on behind the highest in use."""
+        """The same ids, followed by new [unusedN] slots up to ``size``; N continues after the highest in use."""
         taken = [int(m[1]) for token in self.tokens if (m := _UNUSED.fullmatch(token))]
         first = max(taken, default=-1) + 1
         more = tuple(f"[unused{first + k}]" for k in range(size - self.size))
         unused = (*self.unused, *range(self.size, size))
         return dataclasses.replace(self, tokens=self.tokens + more, unused=unused)
+
+
+class Learned(NamedTuple):
+    """A learned vocabulary, and statistics of how it came about."""
+
+    vocab: Vocab
+    statistics: dict[str, float]
 
 
 def check_size(size: int, *, allow_any_size: bool = False) -> None:
@@ -161,9 +154,9 @@ def check_size(size: int, *, allow_any_size: bool = False) -> None:
 
 
 def with_roles(tokens: Sequence[str], family: Family, names: Mapping[str, str], extra: Sequence[str] = ()) -> Vocab:
-    """A vocabulary whose special tokens are found by ``names`` (role to token); ``extra``: further special tokens.
+    """A vocabulary whose special tokens are given by ``names`` (role to token); ``extra``: further special tokens.
 
-    Raises `errors.ManifestInvalid` where one of them is not there.
+    Raises `errors.ManifestInvalid` where one of them is missing.
     """
     ids = {token: i for i, token in enumerate(tokens)}
     missing = [name for name in names.values() if name not in ids]
@@ -173,6 +166,28 @@ def with_roles(tokens: Sequence[str], family: Family, names: Mapping[str, str], 
     taken = set(dataclasses.astuple(specials))
     unused = [i for t, i in ids.items() if i not in taken and (_UNUSED.fullmatch(t) or t in extra)]
     return Vocab(tuple(tokens), specials, tuple(sorted(unused)), family)
+
+
+def tokens_by_id(where: str, ids: Mapping[str, int]) -> list[str]:
+    """The tokens in the order of their ids. Raises `errors.ManifestInvalid` where ids have holes or repeat."""
+    tokens = sorted(ids, key=ids.__getitem__)
+    if [ids[token] for token in tokens] != list(range(len(tokens))):
+        raise errors.ManifestInvalid(where, "ids have holes or repeat", "number the tokens from 0 without holes")
+    return tokens
+
+
+def add_specials(tokenizer: Any, vocab: Vocab) -> None:
+    """Register the special tokens with a library tokenizer, and make it put [CLS] and [SEP] around text."""
+    from tokenizers import AddedToken, processors
+
+    special = [vocab.tokens[i] for i in sorted(dataclasses.astuple(vocab.specials))]
+    tokenizer.add_special_tokens([AddedToken(token, normalized=False) for token in special])
+    cls, sep = vocab.tokens[vocab.specials.cls], vocab.tokens[vocab.specials.sep]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{cls}:0 $A:0 {sep}:0",
+        pair=f"{cls}:0 $A:0 {sep}:0 $B:1 {sep}:1",
+        special_tokens=[(cls, vocab.specials.cls), (sep, vocab.specials.sep)],
+    )
 
 
 def _json(value: Any) -> bytes:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from corpusforge import errors, shards
-from corpusforge.tokens.vocab import Vocab
+from corpusforge.tokens.families import load_vocab
 from corpusforge.trainer.model import Architecture, Encoder
 from corpusforge.trainer.names import architecture, their_names
 from corpusforge.trainer.presets import PRESETS, Preset
@@ -133,7 +133,7 @@ def _check_shape(found: Initial, preset: Preset, *, any_shape: bool) -> None:
 
 def _check_vocabulary(found: Initial, vocab_folder: str) -> None:
     """Refuse another tokenizer than the data were encoded with: every embedding would be of another word."""
-    theirs, ours = Vocab.load(str(found.folder)), Vocab.load(vocab_folder)
+    theirs, ours = load_vocab(str(found.folder)), load_vocab(vocab_folder)
     if theirs.size <= ours.size and theirs.padded(ours.size).digest == ours.digest:
         return
     what = f"its tokenizer ({theirs.size:,} entries) is not the vocabulary of the data ({ours.size:,})"

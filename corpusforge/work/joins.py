@@ -10,7 +10,7 @@ import codecs
 from typing import TYPE_CHECKING, Any
 
 from corpusforge import errors, shards
-from corpusforge.tokens.lexicon import Lexicon, Segmenter
+from corpusforge.tokens.mask_lexicon import Lexicon, Segmenter
 
 if TYPE_CHECKING:
     from corpusforge.tokens.encode import Joins
@@ -40,12 +40,12 @@ def joins_of(vocab: Vocab, section: Any) -> Joins | None:
         data = file.read()
     if not data.removeprefix(codecs.BOM_UTF8).strip():
         raise errors.InputMissing(lexicon, "the lexicon holds no phrase", "write one phrase a line")
-    return Lexicon(data, vocab.cutting, lexicon)
+    return Lexicon(data, vocab.segmentation, lexicon)
 
 
 def _check_apart(vocab: Vocab, segmenter: str) -> None:
     """Raise `errors.RecipeInvalid` where the vocabulary makes one word of characters that the segmenter would join."""
-    if len(vocab.cutting.splitter().words_of("中文")) > 1:
+    if len(vocab.segmentation.splitter().words_of("中文")) > 1:
         return
     what = f"{segmenter} joins no words, as a vocabulary of the family {vocab.family.name} sets no characters apart"
     mend = "take one that does (train-vocab --model wordpiece), or leave --mask-segmenter out"

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from corpusforge import shards
 from corpusforge.text import text_bytes
-from corpusforge.tokens.columns import Cutting
 from corpusforge.tokens.counts import COUNTS, count_words, merge_tables, pack_counts
+from corpusforge.tokens.splitting import Segmentation
 from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
 
 TABLES = {"counts": (COUNTS, "arrow")}
@@ -29,7 +29,7 @@ class CountWork:
     """Counts the words of document shards into ``output``. ``merge_bytes``: text between two merges."""
 
     output: str
-    cutting: Cutting
+    segmentation: Segmentation
     merge_bytes: int = 64 << 20
 
     def __call__(self, unit: ShardUnit, advance: Advance) -> UnitResult:
@@ -56,7 +56,7 @@ class CountWork:
         for batch in shards.read_shard(unit.path):
             column = batch.column("text")
             _, offsets = text_bytes(column)
-            waiting.append(count_words(column, self.cutting))
+            waiting.append(count_words(column, self.segmentation))
             documents, size = documents + len(column), size + int(offsets[-1] - offsets[0])
             unmerged += int(offsets[-1] - offsets[0])
             if unmerged >= self.merge_bytes:

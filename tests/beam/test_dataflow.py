@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from corpusforge import errors
+from corpusforge import errors, sections
 from corpusforge.beam.engine import BeamEngine
 from corpusforge.progress import Silent
 from corpusforge.tokens.counts import count_words
-from corpusforge.tokens.learn_wordpiece import learn_wordpiece
+from corpusforge.tokens.wordpiece import learn
 from tests.beam.fake_dataflow import BUCKET, FakeDataflow, fake_dataflow
 from tests.beam.test_stage_graphs import ROWS
 from tests.counting_work import CountingWork, units
@@ -98,7 +98,9 @@ def test_dedupe_is_submitted(dataflow: FakeDataflow) -> None:
 def test_words_and_instances_are_submitted(dataflow: FakeDataflow, tmp_path: Path) -> None:
     main_of("vocab").main(["--counts-only", "--input", f"gs://{BUCKET}/dedupe", *flags(dataflow, "vocab")])
     assert {"CountWords/Count", "CountWords/Merge"} <= steps(submitted(dataflow))
-    for name, data in learn_wordpiece(count_words(ROWS.column("text")), 512, unused=16).save_files().items():
+    for name, data in (
+        learn(count_words(ROWS.column("text")), sections.Vocab(size=512, unused=16)).vocab.save_files().items()
+    ):
         (tmp_path / name).write_bytes(data)
     dataflow.jobs.clear()
     own = ["--input", f"gs://{BUCKET}/dedupe", "--vocab", str(tmp_path), "--format", "segment-pair"]

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from corpusforge import sections
 from corpusforge.beam import instances
 from corpusforge.beam.engine import BeamEngine
 from corpusforge.progress import Silent
 from corpusforge.sections import Instances
 from corpusforge.tokens.counts import count_words
-from corpusforge.tokens.learn_wordpiece import learn_wordpiece
+from corpusforge.tokens.wordpiece import learn
 from corpusforge.work.instances import DonorSettings, EncodeWork, token_units
 from tests.beam.documents_on_disk import documents, write_units
 from tests.beam.test_stage_graphs import content
@@ -32,7 +33,7 @@ SECTIONS = [
     [pytest.param(s, id=s.format, marks=[pytest.mark.slow] * (s.format != "sentence-pair")) for s in SECTIONS],
 )
 def test_workers_change_nothing(section: Instances, tmp_path: Path) -> None:
-    learned = learn_wordpiece(count_words(ROWS.column("text")), 512, unused=16)
+    learned = learn(count_words(ROWS.column("text")), sections.Vocab(size=512, unused=16)).vocab
     units, seen = write_units(tmp_path, ROWS, CUTS), []
     for workers in (1, 2, 5):
         out = tmp_path / str(workers)
@@ -49,7 +50,7 @@ class Elsewhere(BeamEngine):
 
 
 def test_donors_by_the_graph_and_without(tmp_path: Path) -> None:
-    learned = learn_wordpiece(count_words(ROWS.column("text")), 512, unused=16)
+    learned = learn(count_words(ROWS.column("text")), sections.Vocab(size=512, unused=16)).vocab
     seen = []
     for engine in (BeamEngine(1), Elsewhere(1)):
         scratch = str(tmp_path / type(engine).__name__)

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from corpusforge import errors
+from corpusforge import errors, sections
 from corpusforge.beam import dedupe, instances, vocab
 from corpusforge.beam.engine import BeamEngine
 from corpusforge.progress import Silent
 from corpusforge.sections import Dedupe, Instances
+from corpusforge.tokens.bert_split import UNCASED
 from corpusforge.tokens.counts import count_words, select_counts
-from corpusforge.tokens.learn_wordpiece import learn_wordpiece
-from corpusforge.tokens.words import UNCASED
+from corpusforge.tokens.wordpiece import learn
 from tests.beam.documents_on_disk import documents, write_units
 from tests.beam.raw_pages import write_pages
 from tests.beam.test_clean_stage import run as clean
@@ -104,7 +104,7 @@ def test_the_line_gives_the_digests_of_the_local_run(portable: BeamEngine, tmp_p
         dedupe.run(engine, every, shards, str(out / "dedupe"), Silent())
         words = vocab.run(engine, UNCASED, shards, str(out / "vocab"), Silent())
         counts, statistics = select_counts(vocab.read_blocks(words), min_count=1, max_words=10**6)
-        learned = learn_wordpiece(counts, 512, unused=16)
+        learned = learn(counts, sections.Vocab(size=512, unused=16)).vocab
         instances.run(engine, section, 7, learned, shards, str(out / "instances"), Silent())
         found = [content(out / name, table) for name in ("clean", "newest") for table in ("documents", "rejects")]
         found += [content(out / "dedupe", table) for table in ("documents", "repeats")]
@@ -117,7 +117,7 @@ def test_the_line_gives_the_digests_of_the_local_run(portable: BeamEngine, tmp_p
 def test_instances_of_every_kind_have_the_digests_of_the_local_run(portable: BeamEngine, tmp_path: Path) -> None:
     rows = documents(60)
     given = write_units(tmp_path / "in", rows, [10, 25])
-    learned = learn_wordpiece(count_words(rows.column("text")), 512, unused=16)
+    learned = learn(count_words(rows.column("text")), sections.Vocab(size=512, unused=16)).vocab
     for section in SECTIONS:
         seen = []
         for name, engine in (("here", BeamEngine(1)), ("there", portable)):

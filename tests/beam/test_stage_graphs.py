@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from corpusforge import shards
+from corpusforge import sections, shards
 from corpusforge.beam import dedupe, exact_spans, instances, vocab
 from corpusforge.beam.engine import BeamEngine
 from corpusforge.content import combine
 from corpusforge.progress import Silent
 from corpusforge.sections import Dedupe, Instances
+from corpusforge.tokens.bert_split import BertSegmentation
 from corpusforge.tokens.counts import count_words, select_counts
-from corpusforge.tokens.learn_wordpiece import learn_wordpiece
-from corpusforge.tokens.words import Normalization
+from corpusforge.tokens.wordpiece import learn
 from corpusforge.units import ShardUnit
 from corpusforge.work.instances import EncodeWork
 from corpusforge.work.vocab import CountWork
@@ -168,7 +168,7 @@ def test_other_runners_compare_in_one_round(tmp_path: Path, straight: Path, monk
 @pytest.mark.parametrize(("cuts", "workers"), [([], 1), ([1, 44, 0], 2)])
 def test_words_are_counted_over_all_units(cuts: list[int], workers: int, tmp_path: Path) -> None:
     units = write_units(tmp_path, ROWS, cuts)
-    paths = vocab.run(BeamEngine(workers), Normalization(), units, str(tmp_path / "out"), Silent())
+    paths = vocab.run(BeamEngine(workers), BertSegmentation(), units, str(tmp_path / "out"), Silent())
     found, statistics = select_counts(vocab.read_blocks(paths), min_count=1, max_words=10**6)
     assert found.equals(count_words(ROWS.column("text")))
     assert statistics["words"] > 5000
@@ -178,12 +178,12 @@ def test_words_and_tokens_of_another_cut_do_not_count(tmp_path: Path) -> None:
     """A killed run over more units leaves entries of units that this one does not have."""
     (unit,) = write_units(tmp_path, ROWS, [])
     stale = dataclasses.replace(unit, number=3)
-    CountWork(str(tmp_path / "words/scratch"), Normalization())(stale, lambda _: None)
-    paths = vocab.run(BeamEngine(1), Normalization(), [unit], str(tmp_path / "words"), Silent())
+    CountWork(str(tmp_path / "words/scratch"), BertSegmentation())(stale, lambda _: None)
+    paths = vocab.run(BeamEngine(1), BertSegmentation(), [unit], str(tmp_path / "words"), Silent())
     found, _ = select_counts(vocab.read_blocks(paths), min_count=1, max_words=10**6)
     assert found.equals(count_words(ROWS.column("text")))
 
-    learned = learn_wordpiece(found, 512, unused=16)
+    learned = learn(found, sections.Vocab(size=512, unused=16)).vocab
     for name in ("clean", "stale"):
         if name == "stale":
             EncodeWork(str(tmp_path / "stale/scratch"), learned)(stale, lambda _: None)
@@ -201,7 +201,7 @@ def test_words_and_tokens_of_another_cut_do_not_count(tmp_path: Path) -> None:
     ids=lambda section: section.format,
 )
 def test_instances_do_not_depend_on_the_cut(section: Instances, tmp_path: Path) -> None:
-    learned = learn_wordpiece(count_words(ROWS.column("text")), 512, unused=16)
+    learned = learn(count_words(ROWS.column("text")), sections.Vocab(size=512, unused=16)).vocab
     seen = []
     for name, cuts, workers in (("whole", [], 1), ("cut", [1, 50, 0], 2)):
         units, out = write_units(tmp_path / name, ROWS, cuts), tmp_path / name / "out"

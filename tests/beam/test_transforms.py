@@ -12,7 +12,7 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.testing.util import assert_that
 
 import corpusforge.beam as transforms
-from corpusforge import errors, shards
+from corpusforge import errors, sections, shards
 from corpusforge.beam import dedupe, instances
 from corpusforge.beam.engine import BeamEngine
 from corpusforge.beam.sdk import counters
@@ -20,7 +20,7 @@ from corpusforge.content import ContentDigest
 from corpusforge.progress import Silent
 from corpusforge.sections import Dedupe, Instances
 from corpusforge.tokens.counts import count_words
-from corpusforge.tokens.learn_wordpiece import learn_wordpiece
+from corpusforge.tokens.wordpiece import learn
 from tests.beam.documents_on_disk import documents, write_units
 from tests.beam.test_stage_graphs import ROWS, content
 
@@ -101,7 +101,7 @@ def test_words() -> None:
     ids=["doc-sentences", "segment-pair", "held out by URL", "spans"],
 )
 def test_instances_are_those_of_the_stage(section: Instances, tmp_path: Path) -> None:
-    vocab = learn_wordpiece(count_words(ROWS.column("text")), 512, unused=16)
+    vocab = learn(count_words(ROWS.column("text")), sections.Vocab(size=512, unused=16)).vocab
     units = write_units(tmp_path / "in", ROWS, [20])
     instances.run(BeamEngine(1), section, 3, vocab, units, str(tmp_path / "stage"), Silent())
     out = str(tmp_path / "own")

@@ -6,8 +6,8 @@ import dataclasses
 from pathlib import Path
 
 from corpusforge.instances.masking import Specials
+from corpusforge.tokens.bert_split import BertSegmentation
 from corpusforge.tokens.wordpiece import arrange
-from corpusforge.tokens.words import Normalization
 from corpusforge.trainer.export import export
 from corpusforge.trainer.model import Architecture, Encoder, initialise
 
@@ -21,7 +21,7 @@ def write_checkpoint(
     to its `Architecture`."""
     pieces = WORDS if words is None else words
     size = -(-(len(pieces) + 5) // 64) * 64
-    vocab = arrange(pieces, size, size - len(pieces) - 5, Normalization())
+    vocab = arrange(pieces, size, size - len(pieces) - 5, BertSegmentation())
     (folder / "vocabulary").mkdir(parents=True)
     for name, content in vocab.save_files().items():
         (folder / "vocabulary" / name).write_bytes(content)

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from corpusforge import sections
 from corpusforge.instances.masking import Specials
 from corpusforge.schemas import DOCUMENTS
 from corpusforge.tokens.counts import count_words
 from corpusforge.tokens.encode import Encoder
-from corpusforge.tokens.learn_wordpiece import learn_wordpiece
+from corpusforge.tokens.wordpiece import learn
 
 
 @functools.lru_cache(maxsize=1)
@@ -28,7 +29,9 @@ def wikipedia(data: Path, size: int = 9_000_000) -> tuple[pa.RecordBatch, Specia
                 break
     rows = [{"id": f"{n:032x}", "source": "real", "position": n, "text": text} for n, text in enumerate(texts)]
     documents = pa.RecordBatch.from_pylist(rows, schema=DOCUMENTS)
-    vocab = learn_wordpiece(count_words(documents.slice(0, len(texts) // 10).column("text")), 4096, unused=32)
+    vocab = learn(
+        count_words(documents.slice(0, len(texts) // 10).column("text")), sections.Vocab(size=4096, unused=32)
+    ).vocab
     special = vocab.specials
     specials = Specials(
         vocab.size, special.pad, special.unk, special.cls, special.sep, special.mask, tuple(vocab.unused)

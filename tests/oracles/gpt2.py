@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 import regex
 
-from corpusforge.tokens.gpt2_split import BYTES, Gpt2Cutting
+from corpusforge.tokens.gpt2_split import BYTES, Gpt2Segmentation
 from corpusforge.tokens.vocab import Vocab
 
 PATTERN = regex.compile(r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+")
 """openai/gpt-2, src/encoder.py."""
 
 
-def words(text: str, cutting: Gpt2Cutting) -> list[str]:
+def words(text: str, cutting: Gpt2Segmentation) -> list[str]:
     """Pre-tokens of one text, as text."""
     pieces = cutting.pre_tokenizer().pre_tokenize_str(text)
     return [bytes(BYTES[letter] for letter in piece).decode() for piece, _ in pieces]

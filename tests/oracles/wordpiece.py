@@ -7,19 +7,19 @@ from collections.abc import Iterable
 
 from tokenizers import pre_tokenizers
 
+from corpusforge.tokens.bert_split import BertSegmentation
 from corpusforge.tokens.vocab import Vocab
-from corpusforge.tokens.words import Normalization
 
 _SPLIT = pre_tokenizers.BertPreTokenizer()
 
 
-def words(text: str, normalization: Normalization) -> list[str]:
+def words(text: str, normalization: BertSegmentation) -> list[str]:
     """Words of one text."""
     normal = normalization.normalizer().normalize_str(text)
     return [word for word, _ in _SPLIT.pre_tokenize_str(normal)]
 
 
-def count(texts: Iterable[str], normalization: Normalization) -> dict[str, int]:
+def count(texts: Iterable[str], normalization: BertSegmentation) -> dict[str, int]:
     """Occurrences of each word, sorted by the bytes of the word."""
     found = Counter(word for text in texts for word in words(text, normalization))
     return dict(sorted(found.items(), key=lambda item: item[0].encode()))

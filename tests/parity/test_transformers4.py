@@ -14,7 +14,7 @@ pytest.importorskip("transformers", reason="needs benchmarks/requirements-transf
 import transformers
 
 from corpusforge.errors import ManifestInvalid
-from corpusforge.tokens.vocab import Vocab
+from corpusforge.tokens.families import adopt_vocab, load_vocab
 from tests.tokens import adopted_folders
 from tests.tokens.small_vocabularies import FAMILIES
 from tests.tokens.transformers_folders import check_folder
@@ -36,6 +36,6 @@ def test_folders_of_4_are_adopted(kind: str, tmp_path: Path) -> None:
 def test_what_4_converts_is_another_family_and_named(tmp_path: Path) -> None:
     adopted_folders.converted_by_4(tmp_path)
     with pytest.raises(ManifestInvalid, match=r"another kind: .*Metaspace"):
-        Vocab.load(str(tmp_path))
+        load_vocab(str(tmp_path))
     (tmp_path / "tokenizer.json").unlink()
-    assert Vocab.adopt(str(tmp_path)).size == 64
+    assert adopt_vocab(str(tmp_path)).size == 64

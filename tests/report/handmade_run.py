@@ -11,9 +11,9 @@ import pyarrow as pa
 from corpusforge import schemas, shards
 from corpusforge.content import combine
 from corpusforge.shards import Manifest, ShardWriter
+from corpusforge.tokens.bert_split import BertSegmentation
 from corpusforge.tokens.report import describe
 from corpusforge.tokens.wordpiece import arrange
-from corpusforge.tokens.words import Normalization
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> \x1b[31m\u202e & \"quoted\" 'text'."
 KEPT = f"The first line of the page stays.\nAnd so does this one: {HOSTILE}\nThe last line stays too."
@@ -116,7 +116,7 @@ def _deduplicated(folder: Path, documents: list[dict[str, Any]]) -> None:
 
 def _built(folder: Path) -> None:
     """The vocabulary and the instances."""
-    vocab = arrange(["the", "river", "runs", "##ing", "."], 128, 4, Normalization())
+    vocab = arrange(["the", "river", "runs", "##ing", "."], 128, 4, BertSegmentation())
     figures = describe(vocab, pa.array(["The river runs.", HOSTILE]), pa.array(["en", "</script><b>x"]))
     write_stage(folder / "vocab", "train-vocab", {}, statistics={**figures, "sample": "held out"})
     for below in ("vocab", "instances/vocab"):

@@ -12,6 +12,7 @@ import transformers
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from corpusforge.tokens import sentencepiece_file as files
+from corpusforge.tokens.families import adopt_vocab
 from corpusforge.tokens.gpt2_split import LETTERS
 from corpusforge.tokens.vocab import Vocab
 from tests.tokens.transformers_folders import TEXTS
@@ -69,7 +70,7 @@ def check(kind: str, folder: Path) -> None:
     """A folder of this kind, adopted: its ids as they were, padded to 64, and the same ids for text."""
     (folder / "theirs").mkdir()
     theirs = KINDS[kind](folder / "theirs")
-    vocab = Vocab.adopt(str(folder / "theirs"))
+    vocab = adopt_vocab(str(folder / "theirs"))
     table = theirs.get_vocab()
     assert vocab.size % 64 == 0 and vocab.size - len(table) < 64
     assert {token: vocab.tokens.index(token) for token in table} == table

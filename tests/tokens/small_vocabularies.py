@@ -7,10 +7,11 @@ import random
 
 import pyarrow as pa
 
-from corpusforge.tokens import learn_bpe, learn_likelihood, learn_sentencepiece, learn_wordpiece
+from corpusforge import sections
+from corpusforge.tokens import byte_bpe, likelihood, sentencepiece_family, wordpiece
 from corpusforge.tokens.counts import count_words
 from corpusforge.tokens.gpt2_split import GPT2
-from corpusforge.tokens.pieces import PieceCutting
+from corpusforge.tokens.sentencepiece_split import SentencePieceSegmentation
 from corpusforge.tokens.vocab import Vocab
 
 FAMILIES = ("wordpiece", "wordpiece-likelihood", "bpe", "unigram", "sentencepiece-bpe")
@@ -29,11 +30,10 @@ def of_family(name: str) -> Vocab:
     """A vocabulary learned from `made_up_text`."""
     text = made_up_text()
     if name == "bpe":
-        return learn_bpe.learn_bpe(count_words(text, GPT2), 512)
+        return byte_bpe.learn(count_words(text, GPT2), sections.Vocab(size=512, unused=0)).vocab
     if name in ("unigram", "sentencepiece-bpe"):
-        cutting, algorithm = PieceCutting(), name.removeprefix("sentencepiece-")
-        counts = count_words(text, cutting)
-        return learn_sentencepiece.learn(counts, 256, algorithm=algorithm, cutting=cutting, unused=3).vocab
+        counts = count_words(text, SentencePieceSegmentation())
+        return sentencepiece_family.learn(counts, sections.Vocab(model=name, size=256, unused=3)).vocab
     if name == "wordpiece-likelihood":
-        return learn_likelihood.learn(count_words(text), 256, unused=3, min_pair=5).vocab
-    return learn_wordpiece.learn(count_words(text), 256, unused=3).vocab
+        return likelihood.learn(count_words(text), sections.Vocab(size=256, unused=3, min_pair=5)).vocab
+    return wordpiece.learn(count_words(text), sections.Vocab(size=256, unused=3)).vocab

@@ -8,7 +8,8 @@ import pytest
 
 from corpusforge.errors import ManifestInvalid
 from corpusforge.tokens.byte_bpe import ByteBpe, arrange, text_of
-from corpusforge.tokens.gpt2_split import LETTERS, Gpt2Cutting
+from corpusforge.tokens.families import adopt_vocab, load_vocab
+from corpusforge.tokens.gpt2_split import LETTERS, Gpt2Segmentation
 from corpusforge.tokens.vocab import Specials, Vocab
 
 MERGES = [
@@ -54,19 +55,19 @@ def test_the_layout_is_robertas() -> None:
 
 def test_saved_and_loaded_is_the_same(tmp_path: Path) -> None:
     vocab = vocabulary()
-    prefixed = dataclasses.replace(vocab, family=ByteBpe(vocab.family.merges, Gpt2Cutting(True)))
+    prefixed = dataclasses.replace(vocab, family=ByteBpe(vocab.family.merges, Gpt2Segmentation(True)))
     for n, one in enumerate([vocab, prefixed]):
-        loaded = Vocab.load(write(one, tmp_path / str(n)))
+        loaded = load_vocab(write(one, tmp_path / str(n)))
         assert loaded == one
         assert loaded.digest == one.digest
-        assert Vocab.load(write(one, tmp_path / f"{n}-native", "tokenizer.json")) == one
+        assert load_vocab(write(one, tmp_path / f"{n}-native", "tokenizer.json")) == one
     assert vocab.digest != prefixed.digest
 
 
 def test_vocab_json_and_merges_alone_are_adopted(tmp_path: Path) -> None:
     odd = arrange(MERGES, 4 + 256 + len(MERGES) + 1)
     folder = write(odd, tmp_path / "v", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
-    adopted = Vocab.adopt(folder)
+    adopted = adopt_vocab(folder)
     assert adopted.tokens[: odd.size] == odd.tokens
     assert (adopted.size, adopted.specials, len(adopted.unused)) == (320, odd.specials, 320 - odd.size)
     assert adopted == vocabulary()
@@ -108,7 +109,7 @@ def test_what_transformers_saves_is_adopted(tmp_path: Path) -> None:
     tokenizer = transformers.AutoTokenizer.from_pretrained(write(odd, tmp_path / "v"))
     tokenizer.add_special_tokens({"additional_special_tokens": ["<ent>"]})
     tokenizer.save_pretrained(str(tmp_path / "again"))
-    vocab = Vocab.adopt(str(tmp_path / "again"))
+    vocab = adopt_vocab(str(tmp_path / "again"))
     assert vocab.tokens[: odd.size + 1] == (*odd.tokens, "<ent>")
     assert odd.size in vocab.unused
     assert (vocab.specials, vocab.family) == (odd.specials, odd.family)
@@ -118,7 +119,7 @@ def test_entries_that_no_merge_makes_are_unused(tmp_path: Path) -> None:
     tokens = ("<s>", "<pad>", "</s>", "<unk>", *sorted(LETTERS), "<|endoftext|>", "hello", "madeupword0000", "<mask>")
     (tmp_path / "vocab.json").write_text(json.dumps({token: i for i, token in enumerate(tokens)}), "utf-8")
     (tmp_path / "merges.txt").write_text("#version: 0.2\n", "utf-8")
-    assert Vocab.load(str(tmp_path)).unused == (260, 261, 262)
+    assert load_vocab(str(tmp_path)).unused == (260, 261, 262)
 
 
 def test_specials_that_text_could_produce_are_refused() -> None:
@@ -159,27 +160,27 @@ def test_bytes_and_merges_must_have_tokens() -> None:
 )
 def test_other_kinds_of_bpe_are_refused(tmp_path: Path, edit) -> None:
     with pytest.raises(ManifestInvalid, match="another kind"):
-        Vocab.load(change(write(vocabulary(), tmp_path / "v"), edit))
+        load_vocab(change(write(vocabulary(), tmp_path / "v"), edit))
 
 
 def test_merges_of_older_files_are_strings(tmp_path: Path) -> None:
     def older(raw) -> None:
         raw["model"]["merges"] = [" ".join(pair) for pair in raw["model"]["merges"]]
 
-    assert Vocab.load(change(write(vocabulary(), tmp_path / "v"), older)) == vocabulary()
+    assert load_vocab(change(write(vocabulary(), tmp_path / "v"), older)) == vocabulary()
 
 
 def test_damaged_native_files(tmp_path: Path) -> None:
     folder = Path(write(vocabulary(), tmp_path / "v", "tokenizer.json"))
     (folder / "merges.txt").write_text("#version: 0.2\nh e l\n", "utf-8")
     with pytest.raises(ManifestInvalid, match="no pair: h e l"):
-        Vocab.load(str(folder))
+        load_vocab(str(folder))
     (folder / "vocab.json").write_text("{", "utf-8")
     with pytest.raises(ManifestInvalid, match="unreadable tokenizer"):
-        Vocab.load(str(folder))
+        load_vocab(str(folder))
     (folder / "vocab.json").unlink()
     with pytest.raises(ManifestInvalid, match=r"no vocab\.json"):
-        Vocab.load(str(folder))
+        load_vocab(str(folder))
 
 
 def test_words_begin_with_white_space() -> None:

@@ -10,8 +10,8 @@ import pytest
 from corpusforge.errors import ManifestInvalid
 from corpusforge.schemas import DOCUMENTS
 from corpusforge.shards import load_entries, read_shard
+from corpusforge.tokens.bert_split import BertSegmentation
 from corpusforge.tokens.counts import COUNTS, count_words, merge_counts, pack_counts
-from corpusforge.tokens.words import Normalization
 from corpusforge.units import ShardUnit
 from corpusforge.work.vocab import CountWork, partition_blocks
 
@@ -32,7 +32,7 @@ def counted(folder: Path) -> pa.Table:
 
 def test_counts_of_a_shard(tmp_path: Path) -> None:
     unit, told = shard(tmp_path, TEXTS), []
-    result = pickle.loads(pickle.dumps(CountWork(str(tmp_path / "out"), Normalization())))(unit, told.append)
+    result = pickle.loads(pickle.dumps(CountWork(str(tmp_path / "out"), BertSegmentation())))(unit, told.append)
     expected = count_words(pa.array(TEXTS))
     assert counted(tmp_path / "out").equals(expected)
     assert result.statistics["documents"] == 40
@@ -45,13 +45,13 @@ def test_the_cut_of_batches_and_merges_changes_nothing(tmp_path: Path) -> None:
     digests = set()
     for rows, merge in [(1, 1), (7, 64), (40, 1 << 20)]:
         out = tmp_path / f"out-{rows}"
-        CountWork(str(out), Normalization(), merge)(shard(tmp_path, TEXTS, rows), lambda _: None)
+        CountWork(str(out), BertSegmentation(), merge)(shard(tmp_path, TEXTS, rows), lambda _: None)
         digests.add(load_entries(str(out))[0].tables["counts"].digest)
     assert len(digests) == 1
 
 
 def test_done_is_not_done_again(tmp_path: Path) -> None:
-    unit, work = shard(tmp_path, TEXTS), CountWork(str(tmp_path / "out"), Normalization())
+    unit, work = shard(tmp_path, TEXTS), CountWork(str(tmp_path / "out"), BertSegmentation())
     first = work(unit, lambda _: None)
     Path(unit.path).unlink()
     again = work(unit, lambda _: None)
@@ -63,7 +63,7 @@ def test_blocks_of_shards_merge_to_the_whole(tmp_path: Path) -> None:
     blocks: dict[int, list[bytes]] = {}
     for number, texts in enumerate([TEXTS[:11], TEXTS[11:]]):
         out = tmp_path / f"out-{number}"
-        CountWork(str(out), Normalization())(shard(tmp_path, texts), lambda _: None)
+        CountWork(str(out), BertSegmentation())(shard(tmp_path, texts), lambda _: None)
         for partition, block in partition_blocks(str(out / "counts/part-00000-00000.arrow"), 5):
             blocks.setdefault(partition, []).append(block)
     whole = pack_counts(count_words(pa.array(TEXTS)), 5)
@@ -71,7 +71,7 @@ def test_blocks_of_shards_merge_to_the_whole(tmp_path: Path) -> None:
 
 
 def test_an_empty_shard(tmp_path: Path) -> None:
-    CountWork(str(tmp_path / "out"), Normalization(False))(shard(tmp_path, []), lambda _: None)
+    CountWork(str(tmp_path / "out"), BertSegmentation(False))(shard(tmp_path, []), lambda _: None)
     assert partition_blocks(str(tmp_path / "out/counts/part-00000-00000.arrow"), 4) == []
 
 
@@ -79,5 +79,5 @@ def test_a_truncated_shard_is_named(tmp_path: Path) -> None:
     unit = shard(tmp_path, TEXTS)
     Path(unit.path).write_bytes(Path(unit.path).read_bytes()[:200])
     with pytest.raises(ManifestInvalid, match="unreadable shard"):
-        CountWork(str(tmp_path / "out"), Normalization())(unit, lambda _: None)
+        CountWork(str(tmp_path / "out"), BertSegmentation())(unit, lambda _: None)
     assert not list((tmp_path / "out").rglob("*.arrow"))

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpusforge.tokens import counts
+from corpusforge.tokens.bert_split import BertSegmentation, BertSplitter
 from corpusforge.tokens.counts import COUNTS, count_words, merge_counts, pack_counts, read_counts, select_counts
-from corpusforge.tokens.words import Normalization, WordSplitter
 from tests.oracles import wordpiece
 from tests.tokens import hard_text
 
@@ -25,8 +25,8 @@ def table(**words: int) -> pa.Table:
 @settings(max_examples=150)
 @given(hard_text.columns, st.booleans())
 def test_counts_are_the_librarys(texts: list[str], lowercase: bool) -> None:
-    found = count_words(pa.array(texts, pa.string()), Normalization(lowercase))
-    assert list(as_dict(found).items()) == list(wordpiece.count(texts, Normalization(lowercase)).items())
+    found = count_words(pa.array(texts, pa.string()), BertSegmentation(lowercase))
+    assert list(as_dict(found).items()) == list(wordpiece.count(texts, BertSegmentation(lowercase)).items())
 
 
 def test_merging_on_the_way_changes_nothing(monkeypatch) -> None:
@@ -36,9 +36,9 @@ def test_merging_on_the_way_changes_nothing(monkeypatch) -> None:
     assert count_words(texts, SmallChunks()).equals(expected)
 
 
-class SmallChunks(Normalization):
-    def splitter(self) -> WordSplitter:
-        real = WordSplitter(Normalization())
+class SmallChunks(BertSegmentation):
+    def splitter(self) -> BertSplitter:
+        real = BertSplitter(BertSegmentation())
         real.chunks = functools.partial(real.chunks, size=16)
         return real
 

@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from corpusforge import sections
 from corpusforge.schemas import DOCUMENTS, tokens_schema
 from corpusforge.sentences import splitter
+from corpusforge.tokens.bert_split import BertSegmentation
 from corpusforge.tokens.counts import count_words
 from corpusforge.tokens.encode import Encoder
-from corpusforge.tokens.learn_wordpiece import learn_wordpiece
 from corpusforge.tokens.vocab import Vocab
-from corpusforge.tokens.words import Normalization
+from corpusforge.tokens.wordpiece import learn
 from tests.oracles import wordpiece
 from tests.tokens import hard_text
 
@@ -31,9 +32,9 @@ SENTENCES = [
 
 def vocabulary(lowercase: bool, size: int = 512) -> Vocab:
     counts = count_words(
-        pa.array([s * 3 for s in SENTENCES] + ["[ ] ' 3 # a b c . ! x é e 한국어"]), Normalization(lowercase)
+        pa.array([s * 3 for s in SENTENCES] + ["[ ] ' 3 # a b c . ! x é e 한국어"]), BertSegmentation(lowercase)
     )
-    return learn_wordpiece(counts, size, lowercase=lowercase)
+    return learn(counts, sections.Vocab(size=size, lowercase=lowercase)).vocab
 
 
 UNCASED, CASED = vocabulary(True), vocabulary(False)
@@ -155,7 +156,8 @@ def test_nasty_files(shared_data: Path) -> None:
 def test_real_text(shared_data: Path, name: str, lowercase: bool) -> None:
     with gzip.open(shared_data / name, "rt", encoding="utf-8") as file:
         texts = [json.loads(line)["text"] for line, _ in zip(file, range(120), strict=False)]
-    vocab = learn_wordpiece(
-        count_words(pa.array(texts[:60]), Normalization(lowercase)), 4096, alphabet=1500, lowercase=lowercase
-    )
+    vocab = learn(
+        count_words(pa.array(texts[:60]), BertSegmentation(lowercase)),
+        sections.Vocab(size=4096, alphabet=1500, lowercase=lowercase),
+    ).vocab
     assert Encoder(vocab).encode(documents(texts)).to_pylist() == expected(texts, vocab)

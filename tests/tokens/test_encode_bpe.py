@@ -10,18 +10,19 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
+from corpusforge import sections
 from corpusforge.schemas import DOCUMENTS
 from corpusforge.sentences import splitter
+from corpusforge.tokens.byte_bpe import learn
 from corpusforge.tokens.counts import count_words
 from corpusforge.tokens.encode import Encoder
 from corpusforge.tokens.gpt2_split import GPT2
-from corpusforge.tokens.learn_bpe import learn_bpe
 from corpusforge.tokens.vocab import Vocab
 from tests.oracles import gpt2
 from tests.tokens import gpt2_text
 
 SENTENCES = ["The quick brown fox isn't lazy. ", "Zoë's naïve,  they're not.\n\n", "東京で会う。", " <s> mask <mask> "]
-VOCAB = learn_bpe(count_words(pa.array([s * 3 for s in SENTENCES]), GPT2), 384, unused=4)
+VOCAB = learn(count_words(pa.array([s * 3 for s in SENTENCES]), GPT2), sections.Vocab(size=384, unused=4)).vocab
 
 
 def documents(texts: list[str]) -> pa.RecordBatch:
@@ -101,7 +102,7 @@ def test_words_start_at_white_space_and_sentences() -> None:
 def test_real_text(shared_data: Path, name: str) -> None:
     with gzip.open(shared_data / name, "rt", encoding="utf-8") as file:
         texts = [json.loads(line)["text"] for line, _ in zip(file, range(120), strict=False)]
-    vocab = learn_bpe(count_words(pa.array(texts[:60]), GPT2), 4096)
+    vocab = learn(count_words(pa.array(texts[:60]), GPT2), sections.Vocab(size=4096, unused=0)).vocab
     assert Encoder(vocab).encode(documents(texts)).to_pylist() == expected(texts, vocab)
 
 

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpusforge.text import text_bytes
-from corpusforge.tokens.columns import Words
-from corpusforge.tokens.gpt2_split import _SPACE, GPT2, LETTERS, Gpt2Cutting, Gpt2Splitter, splitter_for
+from corpusforge.tokens.gpt2_split import _SPACE, GPT2, LETTERS, Gpt2Segmentation, Gpt2Splitter, splitter_for
+from corpusforge.tokens.splitting import Words
 from tests.oracles import gpt2
 from tests.tokens import gpt2_text
 
-PREFIXED = Gpt2Cutting(add_prefix_space=True)
+PREFIXED = Gpt2Segmentation(add_prefix_space=True)
 
 
 def rows_of(words: Words) -> list[list[str]]:
@@ -26,19 +26,19 @@ def rows_of(words: Words) -> list[list[str]]:
     return [values[a:b] for a, b in itertools.pairwise(words.offsets.tolist())]
 
 
-def split(texts: list[str], cutting: Gpt2Cutting = GPT2) -> list[list[str]]:
+def split(texts: list[str], cutting: Gpt2Segmentation = GPT2) -> list[list[str]]:
     return rows_of(splitter_for(cutting).split(*text_bytes(pa.array(texts, pa.string()))))
 
 
 @settings(max_examples=300, deadline=None)
 @given(gpt2_text.columns, st.sampled_from([GPT2, PREFIXED]))
-def test_words_are_the_librarys(texts: list[str], cutting: Gpt2Cutting) -> None:
+def test_words_are_the_librarys(texts: list[str], cutting: Gpt2Segmentation) -> None:
     assert split(texts, cutting) == [gpt2.words(text, cutting) for text in texts]
 
 
 @settings(max_examples=200, deadline=None)
 @given(gpt2_text.columns, st.integers(1, 30), st.sampled_from([GPT2, PREFIXED]))
-def test_chunks_change_nothing(texts: list[str], size: int, cutting: Gpt2Cutting) -> None:
+def test_chunks_change_nothing(texts: list[str], size: int, cutting: Gpt2Segmentation) -> None:
     chunks = splitter_for(cutting).chunks(*text_bytes(pa.array(texts, pa.string())), size)
     together = [word for chunk in chunks for word in chunk.values.to_pylist()]
     assert together == [word for text in texts for word in gpt2.words(text, cutting)]

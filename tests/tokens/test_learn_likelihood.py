@@ -6,17 +6,18 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from corpusforge import sections
 from corpusforge.errors import RecipeInvalid
-from corpusforge.tokens import learn_wordpiece
+from corpusforge.tokens import wordpiece
 from corpusforge.tokens.counts import COUNTS, count_words
-from corpusforge.tokens.learn_likelihood import learn, merge
-from corpusforge.tokens.learn_wordpiece import Prepared, prepare
+from corpusforge.tokens.likelihood import learn, merge
+from corpusforge.tokens.wordpiece import Prepared, prepare
 from tests.oracles import likelihood as oracle
 from tests.tokens.test_learn_wordpiece import full_of_ties, table
 
 
 def prepared_of(words: dict[str, int], room: int) -> Prepared:
-    ready = prepare(table(words), 1024, unused=0, lowercase=True, alphabet=64, any_size=False)
+    ready = prepare(table(words), sections.Vocab(size=1024, unused=0, alphabet=64))
     return ready._replace(room=len(ready.first) + room)
 
 
@@ -51,19 +52,21 @@ def test_a_small_text_by_hand() -> None:
 
 def test_the_same_for_any_order_of_rows() -> None:
     counts = full_of_ties()
-    whole = learn(counts, 1024, alphabet=64)
+    whole = learn(counts, sections.Vocab(size=1024, alphabet=64))
     for seed in range(3):
         order = np.random.default_rng(seed).permutation(len(counts))
-        assert learn(counts.take(order), 1024, alphabet=64) == whole
+        assert learn(counts.take(order), sections.Vocab(size=1024, alphabet=64)) == whole
 
 
 def test_the_same_whatever_the_process() -> None:
-    assert len({learn(full_of_ties(), 1024, alphabet=64, min_pair=2).vocab.digest for _ in range(2)}) == 1
+    settings = sections.Vocab(size=1024, alphabet=64, min_pair=2)
+    assert len({learn(full_of_ties(), settings).vocab.digest for _ in range(2)}) == 1
 
 
 def test_layout_and_statistics_are_those_of_wordpiece() -> None:
     counts = full_of_ties()
-    found, other = learn(counts, 1024, min_pair=2), learn_wordpiece.learn(counts, 1024)
+    found = learn(counts, sections.Vocab(size=1024, min_pair=2))
+    other = wordpiece.learn(counts, sections.Vocab(size=1024))
     assert found.vocab.family == other.vocab.family
     assert found.vocab.specials == other.vocab.specials
     first = found.statistics["characters"]
@@ -74,7 +77,7 @@ def test_layout_and_statistics_are_those_of_wordpiece() -> None:
 
 def test_pairs_below_the_minimum_are_never_merged() -> None:
     words = {"the": 50, "cat": 9, "xylem": 3}
-    learned = learn(table(words), 64, unused=0, min_pair=9)
+    learned = learn(table(words), sections.Vocab(size=64, unused=0, min_pair=9))
     assert {"the", "cat"} <= set(learned.vocab.tokens)
     assert not {"xylem", "xy", "##em"} & set(learned.vocab.tokens)
     assert learned.statistics["unused"] == len(learned.vocab.unused) > 0
@@ -93,13 +96,13 @@ def test_words_no_splitter_gives_teach_nothing() -> None:
 
 
 def test_no_words_at_all() -> None:
-    assert learn(COUNTS.empty_table(), 64, unused=0).vocab.size == 64
+    assert learn(COUNTS.empty_table(), sections.Vocab(size=64, unused=0)).vocab.size == 64
 
 
 @pytest.mark.parametrize(("size", "options"), [(30_522, {}), (64, {"alphabet": 1000})])
 def test_sizes_are_checked(size: int, options: dict[str, int]) -> None:
     with pytest.raises(RecipeInvalid, match=r"vocab\.size"):
-        learn(full_of_ties(), size, **options)
+        learn(full_of_ties(), sections.Vocab(size=size, **options))
 
 
 GOLDEN = """
@@ -111,8 +114,9 @@ in the valley moved but the river, nothing in the mill but the wheel, and the wh
 
 def test_a_made_up_text_gives_what_it_always_gave() -> None:
     counts = count_words(pa.array([GOLDEN]))
-    ready = prepare(counts, 128, unused=0, lowercase=True, alphabet=64, any_size=False)
-    learned = learn(counts, 128, unused=0, min_pair=3).vocab
+    settings = sections.Vocab(size=128, unused=0, alphabet=64, min_pair=3)
+    ready = prepare(counts, settings)
+    learned = learn(counts, settings).vocab
     pieces = learned.tokens[5 + len(ready.first) : learned.size - len(learned.unused)]
     assert " ".join(pieces) == "of mi mil mill it wa was ##ou ##oun th the ##ve ##st ##te ##es"
     halved = merge(ready, 0)[len(ready.first) :]

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpusforge import errors
-from corpusforge.tokens.columns import Words
+from corpusforge.tokens.bert_split import BertSegmentation
 from corpusforge.tokens.encode import Encoder
-from corpusforge.tokens.lexicon import Lexicon, Segmenter
-from corpusforge.tokens.words import Normalization
+from corpusforge.tokens.mask_lexicon import Lexicon, Segmenter
+from corpusforge.tokens.splitting import Words
 from tests.oracles import lexicon as oracle
 from tests.tokens.test_encode import UNCASED, documents
 
-CUTTING = Normalization()
+CUTTING = BertSegmentation()
 
 
 def words_of(rows: list[list[str]]) -> Words:
@@ -55,7 +55,7 @@ def test_phrases_are_cut_like_text_is():
 
 
 def test_units_of_a_lexicon_reach_the_tokens():
-    joins = Lexicon(b"quick brown\nthe lazy dog", UNCASED.cutting)
+    joins = Lexicon(b"quick brown\nthe lazy dog", UNCASED.segmentation)
     encoder = pickle.loads(pickle.dumps(Encoder(UNCASED, word_starts=True, joins=joins)))
     row = encoder.encode(documents(["The quick brown fox. The lazy dog."])).to_pylist()[0]
     units: list[str] = []

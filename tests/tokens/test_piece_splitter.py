@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpusforge.text import text_bytes
-from corpusforge.tokens.columns import Words
-from corpusforge.tokens.learn_sentencepiece import charsmap_of
-from corpusforge.tokens.pieces import PieceCutting, PieceSplitter
+from corpusforge.tokens.sentencepiece_family import charsmap_of
+from corpusforge.tokens.sentencepiece_split import SentencePieceSegmentation, SentencePieceSplitter
+from corpusforge.tokens.splitting import Words
 from tests.tokens import hard_text
 
-ALBERT, CASED = PieceCutting(), PieceCutting(strip_accents=False, lowercase=False)
-NMT = PieceCutting(False, False, False, charsmap_of("nmt_nfkc"))
-XLNET = PieceCutting(True, True, False, NMT.charsmap)
+ALBERT, CASED = SentencePieceSegmentation(), SentencePieceSegmentation(strip_accents=False, lowercase=False)
+NMT = SentencePieceSegmentation(False, False, False, charsmap_of("nmt_nfkc"))
+XLNET = SentencePieceSegmentation(True, True, False, NMT.charsmap)
 ALL = [ALBERT, CASED, NMT, XLNET]
 MORE = ["▁", "▁a", "a▁", "``", "''", "'", "`", "\r\n", "\r", "<pad>", "각", "ᄀ", "ｶﾞ", "กำ", "<unk>", "a\u0308"]
 
@@ -32,11 +32,11 @@ columns = st.lists(
 
 
 @functools.cache
-def library(cutting: PieceCutting) -> tuple[object, object]:
+def library(cutting: SentencePieceSegmentation) -> tuple[object, object]:
     return cutting.normalizer(), cutting.pre_tokenizer()
 
 
-def oracle(text: str, cutting: PieceCutting) -> list[str]:
+def oracle(text: str, cutting: SentencePieceSegmentation) -> list[str]:
     """The library, one text at a time."""
     normalizer, pre_tokenizer = library(cutting)
     return [word for word, _ in pre_tokenizer.pre_tokenize_str(normalizer.normalize_str(text))]  # type: ignore[attr-defined]
@@ -47,19 +47,19 @@ def rows_of(words: Words) -> list[list[str]]:
     return [values[a:b] for a, b in itertools.pairwise(words.offsets.tolist())]
 
 
-def split(texts: list[str], cutting: PieceCutting) -> Words:
+def split(texts: list[str], cutting: SentencePieceSegmentation) -> Words:
     return cutting.splitter().split(*text_bytes(pa.array(texts, pa.string())))
 
 
 @settings(max_examples=400, deadline=None)
 @given(columns, st.sampled_from(ALL))
-def test_words_are_the_librarys(texts: list[str], cutting: PieceCutting) -> None:
+def test_words_are_the_librarys(texts: list[str], cutting: SentencePieceSegmentation) -> None:
     assert rows_of(split(texts, cutting)) == [oracle(text, cutting) for text in texts]
 
 
 @settings(max_examples=200, deadline=None)
 @given(columns, st.integers(1, 40), st.sampled_from(ALL))
-def test_chunks_change_nothing(texts: list[str], size: int, cutting: PieceCutting) -> None:
+def test_chunks_change_nothing(texts: list[str], size: int, cutting: SentencePieceSegmentation) -> None:
     data, rows = text_bytes(pa.array(texts, pa.string()))
     together = [word for chunk in cutting.splitter().chunks(data, rows, size) for word in chunk.values.to_pylist()]
     assert [f"▁{word}" for word in together] == [word for text in texts for word in oracle(text, cutting)]
@@ -81,7 +81,7 @@ def test_the_character_map_is_the_librarys() -> None:
 
 
 @pytest.mark.parametrize("cutting", [ALBERT, NMT])
-def test_nasty_text(shared_data: Path, cutting: PieceCutting) -> None:
+def test_nasty_text(shared_data: Path, cutting: SentencePieceSegmentation) -> None:
     texts: list[str] = []
     for name in ("blns.txt", "ungoliant-garbage.txt"):
         raw = (shared_data / "nasty" / name).read_bytes()[:200_000]
@@ -92,7 +92,7 @@ def test_nasty_text(shared_data: Path, cutting: PieceCutting) -> None:
 
 @pytest.mark.parametrize("cutting", [ALBERT, NMT])
 @pytest.mark.parametrize("name", ["text_en/enwiki2018-dev.jsonl.gz", "text_zh/zhwiki-dev.jsonl.gz"])
-def test_real_text(shared_data: Path, name: str, cutting: PieceCutting) -> None:
+def test_real_text(shared_data: Path, name: str, cutting: SentencePieceSegmentation) -> None:
     with gzip.open(shared_data / name, "rt", encoding="utf-8") as file:
         texts = [json.loads(line)["text"] for line, _ in zip(file, range(100), strict=False)]
     assert rows_of(split(texts, cutting)) == [oracle(text, cutting) for text in texts]
@@ -100,11 +100,11 @@ def test_real_text(shared_data: Path, name: str, cutting: PieceCutting) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cutting", ALL)
-def test_every_character_among_others(cutting: PieceCutting) -> None:
+def test_every_character_among_others(cutting: SentencePieceSegmentation) -> None:
     every = [chr(p) for p in range(1, 0x110000) if not 0xD800 <= p < 0xE000]
     # What is not assigned or for private use is treated alike: one in fifty.
     points = [c for i, c in enumerate(every) if i % 50 == 0 or unicodedata.category(c) not in ("Cn", "Co")]
-    splitter = PieceSplitter(cutting)
+    splitter = SentencePieceSplitter(cutting)
     for begin in range(0, len(points), 1 << 16):
         texts = [f"Σ{c}ΑΣ 각{c}{c}e字{c} {c}" for c in points[begin : begin + (1 << 16)]]
         expected = [oracle(text, cutting) for text in texts]

@@ -8,6 +8,7 @@ import itertools
 import json
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,10 +24,10 @@ from corpusforge.tokens import families
 from corpusforge.tokens import sentencepiece_file as files
 from corpusforge.tokens.counts import COUNTS, count_words, pack_counts
 from corpusforge.tokens.encode import Encoder
-from corpusforge.tokens.learn_sentencepiece import charsmap_of, learn, select
-from corpusforge.tokens.pieces import PieceCutting
+from corpusforge.tokens.families import adopt_vocab, load_vocab
 from corpusforge.tokens.report import describe
-from corpusforge.tokens.sentencepiece_family import SentencePiece
+from corpusforge.tokens.sentencepiece_family import SentencePiece, charsmap_of, learn, select
+from corpusforge.tokens.sentencepiece_split import SentencePieceSegmentation
 from corpusforge.tokens.vocab import Vocab
 from tests.tokens import hard_text
 
@@ -36,15 +37,21 @@ SENTENCES = [
     "東京で会う。東京で 会いました。",
     "mask cls unused sep pad unk [unused] <unknown> <padding> CLS] MASK] ",
 ]
-ALBERT, NMT = PieceCutting(), PieceCutting(False, False, False, charsmap_of("nmt_nfkc"))
+ALBERT = SentencePieceSegmentation()
+MODELS = {"unigram": "unigram", "bpe": "sentencepiece-bpe"}
 
 
-def vocabulary(algorithm: str, cutting: PieceCutting, size: int = 320) -> Vocab:
-    counts = count_words(pa.array([sentence * 3 for sentence in SENTENCES]), cutting)
-    return learn(counts, size, algorithm=algorithm, cutting=cutting, unused=20, coverage=1.0).vocab
+def settings_of(algorithm: str, size: int, **settings: Any) -> sections.Vocab:
+    return sections.Vocab(model=MODELS[algorithm], size=size, **settings)
 
 
-VOCABS = {f"{a}-{n}": vocabulary(a, c) for a in ("unigram", "bpe") for n, c in (("albert", ALBERT), ("nmt", NMT))}
+def vocabulary(algorithm: str, normalization: str, size: int = 320) -> Vocab:
+    settings = settings_of(algorithm, size, normalization=normalization, unused=20, coverage=1.0)
+    segmentation = families.segmentation_of(settings)
+    return learn(count_words(pa.array([sentence * 3 for sentence in SENTENCES]), segmentation), settings).vocab
+
+
+VOCABS = {f"{a}-{n}": vocabulary(a, n) for a in MODELS for n in ("albert", "nmt_nfkc")}
 LIBRARY = {name: vocab.library_tokenizer(added=False) for name, vocab in VOCABS.items()}
 ENCODERS = {name: Encoder(vocab) for name, vocab in VOCABS.items()}
 names = st.sampled_from(sorted(VOCABS))
@@ -56,7 +63,7 @@ columns = st.lists(
 
 def encode(texts: list[str], name: str) -> list[list[int]]:
     encoder = ENCODERS[name]
-    words = encoder.vocab.cutting.splitter().split(*text_bytes(pa.array(texts, pa.string())))
+    words = encoder.vocab.segmentation.splitter().split(*text_bytes(pa.array(texts, pa.string())))
     ids, lengths = encoder.encode_words(words.values)
     ends = np.concatenate([[0], np.cumsum(lengths)])[words.offsets].tolist()
     return [ids[a:b].tolist() for a, b in itertools.pairwise(ends)]
@@ -81,7 +88,7 @@ def test_ids_are_the_librarys_and_never_special(texts: list[str], name: str) -> 
 @pytest.mark.parametrize("name", sorted(VOCABS))
 def test_a_folder_loads_as_it_was(tmp_path: Path, name: str) -> None:
     vocab = VOCABS[name]
-    loaded = Vocab.load(str(save(vocab, tmp_path)))
+    loaded = load_vocab(str(save(vocab, tmp_path)))
     assert loaded == vocab
     assert loaded.digest == vocab.digest
     assert loaded.save_files() == vocab.save_files()
@@ -118,7 +125,7 @@ def test_sentencepiece_reads_the_model_and_gives_the_same_ids(name: str) -> None
 def test_a_model_alone_is_adopted(tmp_path: Path) -> None:
     vocab = VOCABS["unigram-albert"]
     (tmp_path / "spiece.model").write_bytes(vocab.save_files()["spiece.model"])
-    adopted = Vocab.adopt(str(tmp_path))
+    adopted = adopt_vocab(str(tmp_path))
     assert adopted.tokens == vocab.tokens
     texts = [*SENTENCES, "``quick'' fox É"]
     library = adopted.library_tokenizer(added=False)
@@ -129,9 +136,9 @@ def test_an_alberts_folder_is_adopted(tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")
     pieces = [("<pad>", 0.0), ("<unk>", 0.0), ("[CLS]", 0.0), ("[SEP]", 0.0), ("[MASK]", 0.0)]
     pieces += [("▁", -2.0), ("▁the", -2.5), ("f", -4.0), ("ox", -4.5), ("o", -6.0), ("x", -6.0)]
-    albert = transformers.AlbertTokenizer(pieces, _spm_precompiled_charsmap=base64.b64decode(NMT.charsmap))
+    albert = transformers.AlbertTokenizer(pieces, _spm_precompiled_charsmap=base64.b64decode(charsmap_of("nmt_nfkc")))
     albert.save_pretrained(str(tmp_path))
-    adopted = Vocab.adopt(str(tmp_path))
+    adopted = adopt_vocab(str(tmp_path))
     assert adopted.size == 64
     assert adopted.family.name == "unigram"
     texts = ["The fox", "``fo''  xx", "½ ﬁx"]
@@ -146,7 +153,7 @@ def test_other_kinds_are_refused(tmp_path: Path) -> None:
     raw["normalizer"] = {"type": "Strip", "strip_left": True, "strip_right": True}
     (folder / "tokenizer.json").write_text(json.dumps(raw))
     with pytest.raises(errors.ManifestInvalid, match="of another kind: Strip"):
-        Vocab.load(str(folder))
+        load_vocab(str(folder))
 
 
 def test_a_merge_to_a_special_token_is_refused() -> None:
@@ -192,11 +199,12 @@ def test_learned_as_from_the_text(shared_data: Path, algorithm: str) -> None:
     with gzip.open(shared_data / "text_en/enwiki2018-dev.jsonl.gz", "rt", encoding="utf-8") as file:
         lines = [x for line, _ in zip(file, range(60), strict=False) for x in json.loads(line)["text"].split("\n")]
     counts = count_words(pa.array(lines), ALBERT)
-    vocab = learn(counts, 1024, algorithm=algorithm, unused=24, coverage=0.9995).vocab
+    settings = settings_of(algorithm, 1024, unused=24, coverage=0.9995)
+    vocab = learn(counts, settings).vocab
     expected = trained_on_text(lines, algorithm, 1000)
     assert vocab.tokens[:1000] == expected.pieces
     shuffled = counts.take(np.random.default_rng(3).permutation(len(counts)))
-    assert learn(shuffled, 1024, algorithm=algorithm, unused=24, coverage=0.9995).vocab == vocab
+    assert learn(shuffled, settings).vocab == vocab
 
 
 def test_long_words_are_left_out_or_sampled_and_counted() -> None:
@@ -212,7 +220,7 @@ def test_long_words_are_left_out_or_sampled_and_counted() -> None:
     assert 2000 < sum(len(word.encode()) for word in kept["word"].to_pylist()) <= 10_000 + 4
     everything, _ = select(blocks, min_count=1, max_words=1000)
     assert everything == counts.take(pc.sort_indices(counts["word"]))
-    learned = learn(everything, 448, unused=0, coverage=1.0).statistics
+    learned = learn(everything, settings_of("unigram", 448, unused=0, coverage=1.0)).statistics
     assert (learned["words_too_long"], learned["words_learned_from"]) == (1, 201)
 
 
@@ -226,14 +234,14 @@ def test_a_coverage_the_library_does_not_take_is_refused_by_its_flag() -> None:
 def test_a_size_too_small_is_refused() -> None:
     counts = count_words(pa.array(SENTENCES), ALBERT)
     with pytest.raises(errors.RecipeInvalid, match="no multiple"):
-        learn(counts, 100)
+        learn(counts, settings_of("unigram", 100))
     for algorithm in ("unigram", "bpe"):
         for unused in (40, 59, 128):
             with pytest.raises(errors.RecipeInvalid, match=r"is less than the \d+ of characters.* --size") as raised:
-                learn(counts, 64, algorithm=algorithm, unused=unused)
+                learn(counts, settings_of(algorithm, 64, unused=unused))
             assert "character_coverage" not in str(raised.value) and "INTERNAL" not in str(raised.value)
         with pytest.raises(errors.InputMissing, match="none to learn from"):
-            learn(count_words(pa.array([""]), ALBERT), 64, algorithm=algorithm, unused=3)
+            learn(count_words(pa.array([""]), ALBERT), settings_of(algorithm, 64, unused=3))
 
 
 @given(st.binary(max_size=60))
@@ -260,9 +268,9 @@ def test_figures_do_not_count_the_mark() -> None:
 @pytest.mark.parametrize("normalization", ["albert", "nmt_nfkc"])
 def test_families_of_a_recipe(model: str, normalization: str) -> None:
     section = sections.Vocab(model=model, normalization=normalization, lowercase=False, size=256, unused=3, min_count=1)
-    counts = count_words(pa.array(SENTENCES), families.cutting_of(section))
-    kept, _ = families.select(section, [block for _, block in pack_counts(counts, 2)])
-    vocab = families.learn(section, kept).vocab
+    counts = count_words(pa.array(SENTENCES), families.segmentation_of(section))
+    kept, _ = families.select([block for _, block in pack_counts(counts, 2)], section)
+    vocab = families.learn(kept, section).vocab
     assert (vocab.size, vocab.family.name) == (256, model)
-    assert vocab.cutting == families.cutting_of(section)
-    assert vocab.cutting.splitter().words_of("Zoë") == ["▁Zoë"]
+    assert vocab.segmentation == families.segmentation_of(section)
+    assert vocab.segmentation.splitter().words_of("Zoë") == ["▁Zoë"]

@@ -7,15 +7,16 @@ from pathlib import Path
 import pytest
 
 from corpusforge.errors import InputMissing, ManifestInvalid, RecipeInvalid
+from corpusforge.tokens.bert_split import BertSegmentation
+from corpusforge.tokens.families import adopt_vocab, load_vocab
 from corpusforge.tokens.vocab import Specials, Vocab, check_size
 from corpusforge.tokens.wordpiece import WordPiece, arrange
-from corpusforge.tokens.words import Normalization
 
 PIECES = ["a", "b", "é", "中", "hello", "world", "##a", "##b", "##ing", "!", "[", "]", "mask", "\u2028x"[1:], "\u00df"]
 
 
 def vocabulary(unused: int = 99, size: int = 128, **settings: bool) -> Vocab:
-    return arrange(PIECES, size, unused, Normalization(**settings))
+    return arrange(PIECES, size, unused, BertSegmentation(**settings))
 
 
 def write(vocab: Vocab, folder: Path, *, without: str = "") -> Path:
@@ -44,7 +45,7 @@ def edit(folder: Path, change) -> Path:
     ids=["bert", "compact", "cased", "accents"],
 )
 def test_saved_and_loaded_is_the_same(tmp_path: Path, vocab: Vocab) -> None:
-    loaded = Vocab.load(str(write(vocab, tmp_path / "v")))
+    loaded = load_vocab(str(write(vocab, tmp_path / "v")))
     assert loaded == vocab
     assert loaded.digest == vocab.digest
 
@@ -52,7 +53,7 @@ def test_saved_and_loaded_is_the_same(tmp_path: Path, vocab: Vocab) -> None:
 def test_vocab_txt_alone_will_do(tmp_path: Path) -> None:
     vocab = vocabulary(lowercase=False)
     folder = write(vocab, tmp_path / "v", without="tokenizer.json")
-    assert Vocab.load(str(folder)) == vocab
+    assert load_vocab(str(folder)) == vocab
 
 
 def test_the_digest_sees_everything_that_decides_ids() -> None:
@@ -78,7 +79,7 @@ def test_transformers_loads_the_folder(tmp_path: Path, vocab: Vocab) -> None:
     found = [getattr(tokenizer, f"{key}_token_id") for key in ("pad", "unk", "cls", "sep", "mask")]
     assert found == list(dataclasses.astuple(s))
     assert tokenizer("aba 中!").input_ids == [s.cls, ids["a"], ids["##b"], ids["##a"], ids["中"], ids["!"], s.sep]
-    pair, lowercase = tokenizer("a", "b é"), vocab.family.cutting.lowercase
+    pair, lowercase = tokenizer("a", "b é"), vocab.family.segmentation.lowercase
     # Uncased text loses its accent, and this vocabulary has no plain e.
     assert pair.input_ids == [
         s.cls,
@@ -94,69 +95,69 @@ def test_transformers_loads_the_folder(tmp_path: Path, vocab: Vocab) -> None:
 
 def test_what_transformers_saves_is_adopted(tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")
-    odd = arrange(PIECES, 100, 3, Normalization(False))
+    odd = arrange(PIECES, 100, 3, BertSegmentation(False))
     tokenizer = transformers.AutoTokenizer.from_pretrained(str(write(odd, tmp_path / "v")))
     tokenizer.add_special_tokens({"additional_special_tokens": ["[ENT]"]})
     tokenizer.save_pretrained(str(tmp_path / "again"))
-    vocab = Vocab.adopt(str(tmp_path / "again"))
+    vocab = adopt_vocab(str(tmp_path / "again"))
     assert vocab.size == 128
     assert vocab.tokens[:101] == (*odd.tokens, "[ENT]")
     assert vocab.specials == odd.specials
     assert 100 in vocab.unused  # no text produces it, and masking never draws it
     assert vocab.tokens[-1] == f"[unused{len(vocab.unused) - 2}]"
-    assert not vocab.family.cutting.lowercase
+    assert not vocab.family.segmentation.lowercase
 
 
 def test_adopting_a_multiple_of_64_adds_nothing(tmp_path: Path) -> None:
     vocab = vocabulary()
-    assert Vocab.adopt(str(write(vocab, tmp_path / "v"))) == vocab
+    assert adopt_vocab(str(write(vocab, tmp_path / "v"))) == vocab
 
 
 def test_special_tokens_of_other_names(tmp_path: Path) -> None:
     vocab = vocabulary(3, 64)
     names = {"[MASK]": "<mask>", "[CLS]": "<s>"}
     renamed = dataclasses.replace(vocab, tokens=tuple(names.get(t, t) for t in vocab.tokens))
-    assert Vocab.load(str(write(renamed, tmp_path / "v"))) == renamed
+    assert load_vocab(str(write(renamed, tmp_path / "v"))) == renamed
 
 
 def test_another_family_is_named(tmp_path: Path) -> None:
     tokenizers = pytest.importorskip("tokenizers")
     tokenizers.Tokenizer(tokenizers.models.WordLevel({"a": 0}, "a")).save(str(tmp_path / "tokenizer.json"))
     with pytest.raises(ManifestInvalid, match="model WordLevel"):
-        Vocab.load(str(tmp_path))
+        load_vocab(str(tmp_path))
 
 
 def test_missing_and_broken_folders(tmp_path: Path) -> None:
     with pytest.raises(ManifestInvalid, match="no tokenizer"):
-        Vocab.load(str(tmp_path))
+        load_vocab(str(tmp_path))
     (tmp_path / "tokenizer.json").write_text("{", "utf-8")
     with pytest.raises(ManifestInvalid, match="no valid JSON"):
-        Vocab.load(str(tmp_path))
+        load_vocab(str(tmp_path))
     (tmp_path / "tokenizer.json").write_text("{}", "utf-8")
     with pytest.raises(ManifestInvalid, match="unreadable tokenizer"):
-        Vocab.load(str(tmp_path))
+        load_vocab(str(tmp_path))
     (tmp_path / "tokenizer.json").write_text("[]", "utf-8")
     with pytest.raises(ManifestInvalid, match="unreadable tokenizer"):
-        Vocab.load(str(tmp_path))
+        load_vocab(str(tmp_path))
 
 
 def test_broken_ids(tmp_path: Path) -> None:
     folder = edit(write(vocabulary(), tmp_path / "v"), lambda raw: raw["model"]["vocab"].update(extra=4711))
     with pytest.raises(ManifestInvalid, match="holes"):
-        Vocab.load(str(folder))
+        load_vocab(str(folder))
 
 
 def test_missing_specials(tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_text("a\nb\n", "utf-8")
     with pytest.raises(ManifestInvalid, match=r"\[PAD\]"):
-        Vocab.load(str(tmp_path))
+        load_vocab(str(tmp_path))
 
 
 def test_ordinary_added_words_are_refused(tmp_path: Path) -> None:
     word = {"id": 128, "content": "covid", "special": False}
     folder = edit(write(vocabulary(), tmp_path / "v"), lambda raw: raw["added_tokens"].append(word))
     with pytest.raises(ManifestInvalid, match="covid"):
-        Vocab.load(str(folder))
+        load_vocab(str(folder))
 
 
 @pytest.mark.parametrize("token", ["mask", "中", "!"])
@@ -168,7 +169,7 @@ def test_specials_that_text_could_produce_are_refused(token: str) -> None:
 
 def test_a_token_stands_once() -> None:
     with pytest.raises(ManifestInvalid, match="twice"):
-        arrange(["a", "a"], 64, 0, Normalization())
+        arrange(["a", "a"], 64, 0, BertSegmentation())
 
 
 def test_sizes() -> None:
@@ -180,13 +181,13 @@ def test_sizes() -> None:
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputMissing, match="nope: no such folder; check the path"):
-        Vocab.load(f"{tmp_path}/nope")
+        load_vocab(f"{tmp_path}/nope")
     with pytest.raises(ManifestInvalid, match="no tokenizer"):
-        Vocab.adopt(str(tmp_path))
+        adopt_vocab(str(tmp_path))
 
 
 def test_folders_behind_urls(tmp_path: Path) -> None:
     vocab = vocabulary()
-    assert Vocab.load(f"file://{write(vocab, tmp_path / 'v')}/") == vocab
+    assert load_vocab(f"file://{write(vocab, tmp_path / 'v')}/") == vocab
     with pytest.raises(ManifestInvalid, match="no tokenizer"):
-        Vocab.load(f"file://{tmp_path}/nowhere")
+        load_vocab(f"file://{tmp_path}/nowhere")

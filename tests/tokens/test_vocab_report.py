@@ -4,14 +4,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from corpusforge.tokens.bert_split import BertSegmentation
 from corpusforge.tokens.report import LANGUAGES, describe
 from corpusforge.tokens.wordpiece import arrange
-from corpusforge.tokens.words import Normalization
 from tests.tokens.small_vocabularies import FAMILIES, made_up_text, of_family
 
 
 def test_figures_on_a_sample() -> None:
-    vocab = arrange(["a", "##b", "##c", "dog", "never"], 64, 5, Normalization())
+    vocab = arrange(["a", "##b", "##c", "dog", "never"], 64, 5, BertSegmentation())
     found = describe(vocab, pa.array(["a abc dog", "dog ☃ ☃ ♞"]))
     assert (found["sample_documents"], found["sample_words"], found["sample_tokens"]) == (2, 7, 9)
     assert found["fertility"] == pytest.approx(9 / 7)
@@ -28,7 +28,7 @@ def test_figures_on_a_sample() -> None:
 
 
 def test_figures_by_language() -> None:
-    vocab = arrange(["a", "##b", "##c", "dog", "never"], 64, 5, Normalization())
+    vocab = arrange(["a", "##b", "##c", "dog", "never"], 64, 5, BertSegmentation())
     texts, languages = pa.array(["a abc dog", "dog ☃ ☃ ♞", "dog dog", ""]), pa.array(["en", None, "de", "en"])
     found = describe(vocab, texts, languages)["languages"]
     assert list(found) == ["unknown", "en", "de"]  # most bytes first
@@ -42,7 +42,7 @@ def test_figures_by_language() -> None:
 
 
 def test_many_languages_are_counted_together() -> None:
-    vocab = arrange(["a"], 64, 0, Normalization())
+    vocab = arrange(["a"], 64, 0, BertSegmentation())
     names = [f"x{k:02d}" for k in range(LANGUAGES + 9)]
     found = describe(vocab, pa.array(["a"] * len(names)), pa.array(names))
     assert list(found["languages"]) == [*names[:LANGUAGES], "other"]
@@ -68,7 +68,7 @@ def test_every_family_has_figures(name: str) -> None:
 
 
 def test_an_empty_sample() -> None:
-    found = describe(arrange(["a"], 64, 0, Normalization()), pa.array([], pa.string()))
+    found = describe(arrange(["a"], 64, 0, BertSegmentation()), pa.array([], pa.string()))
     assert (found["fertility"], found["unknown_rate"], found["character_coverage"]) == (0, 0, 1)
     assert found["languages"] == {}
     assert found["token_frequencies"] == {"ranks": [], "occurrences": []}

@@ -13,21 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from corpusforge import sections
 from corpusforge.schemas import DOCUMENTS
-from corpusforge.tokens import byte_bpe, encode, learn_bpe, sentencepiece_family, wordpiece
+from corpusforge.tokens import byte_bpe, encode, sentencepiece_family, wordpiece
+from corpusforge.tokens.bert_split import UNCASED
+from corpusforge.tokens.column_encoders import LONGEST, WordParts
 from corpusforge.tokens.counts import count_words
 from corpusforge.tokens.encode import Encoder
 from corpusforge.tokens.gpt2_split import GPT2
-from corpusforge.tokens.key_table import KeyTable, KnownWords
-from corpusforge.tokens.learn_sentencepiece import learn
-from corpusforge.tokens.learn_wordpiece import learn_wordpiece
+from corpusforge.tokens.lookup import KeyTable, KnownWords, Trie
 from corpusforge.tokens.sentencepiece_family import ALBERT, SentencePiece
-from corpusforge.tokens.trie import Trie
 from corpusforge.tokens.vocab import ROLES, Vocab, with_roles
-from corpusforge.tokens.word_columns import LONGEST
-from corpusforge.tokens.word_parts import WordParts
 from corpusforge.tokens.wordpiece import WordPiece
-from corpusforge.tokens.words import UNCASED
 
 LETTERS = "abcé東😀"
 words = st.lists(st.text(LETTERS + "#x", max_size=12) | st.text("ab", min_size=30, max_size=LONGEST + 5), max_size=12)
@@ -36,7 +33,7 @@ strings = st.text(LETTERS, min_size=1, max_size=4)
 
 def check(vocab: Vocab, texts: Sequence[str]) -> int:
     """Ids are the library's, word by word; how many words were left to it."""
-    ids, lengths, left = vocab.family.word_columns(vocab).encode(pa.array(texts, pa.string()))
+    ids, lengths, left = vocab.family.column_encoder(vocab).encode(pa.array(texts, pa.string()))
     library = vocab.family.word_tokenizer(vocab)
     parts = np.split(ids, np.cumsum(lengths)[:-1]) if len(texts) else []
     for text, mine, given_up in zip(texts, parts, left.tolist(), strict=True):
@@ -86,7 +83,7 @@ def test_best_path_by_parts(
     names = sentencepiece_family.NAMES
     family = SentencePiece("unigram", ALBERT, (*[0.0] * len(names), *(data.draw(values) for _ in distinct)))
     vocab = named(distinct, family, names)
-    assert isinstance(family.word_columns(vocab), WordParts) == (exact or not distinct)
+    assert isinstance(family.column_encoder(vocab), WordParts) == (exact or not distinct)
     check(vocab, texts)
 
 
@@ -130,10 +127,14 @@ def test_merges_of_characters(pairs: list[tuple[int, int]], random: object, text
 
 
 LEARNED: dict[str, Callable[[pa.Table], Vocab]] = {
-    "wordpiece": lambda counts: learn_wordpiece(counts, 2048, lowercase=True, alphabet=1000),
-    "bpe": lambda counts: learn_bpe.learn_bpe(counts, 4096),
-    "unigram": lambda counts: learn(counts, 4096, algorithm="unigram", coverage=0.9995).vocab,
-    "sentencepiece-bpe": lambda counts: learn(counts, 4096, algorithm="bpe", coverage=0.9995).vocab,
+    "wordpiece": lambda counts: wordpiece.learn(counts, sections.Vocab(size=2048, lowercase=True, alphabet=1000)).vocab,
+    "bpe": lambda counts: byte_bpe.learn(counts, sections.Vocab(size=4096, unused=0)).vocab,
+    "unigram": lambda counts: (
+        sentencepiece_family.learn(counts, sections.Vocab(model="unigram", size=4096, coverage=0.9995)).vocab
+    ),
+    "sentencepiece-bpe": lambda counts: (
+        sentencepiece_family.learn(counts, sections.Vocab(model="sentencepiece-bpe", size=4096, coverage=0.9995)).vocab
+    ),
 }
 
 
@@ -152,7 +153,7 @@ def test_few_new_words_or_many_have_the_same_ids(monkeypatch: pytest.MonkeyPatch
     texts = ["The quick brown fox, 東京 " + "x" * 200, "jumps over a lazy dog. Zoë's!"]
     empty = {"url": None, "source": "s", "position": 0, "timestamp": None, "language": None}
     batch = pa.RecordBatch.from_pylist([{"id": str(i), "text": t, **empty} for i, t in enumerate(texts)], DOCUMENTS)
-    vocab = learn_bpe.learn_bpe(count_words(pa.array(texts * 3), GPT2), 320)
+    vocab = byte_bpe.learn(count_words(pa.array(texts * 3), GPT2), sections.Vocab(size=320, unused=0)).vocab
     few = Encoder(vocab).encode(batch)
     monkeypatch.setattr(encode, "FEW_WORDS", 0)
     assert Encoder(vocab).encode(batch) == few

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpusforge.schemas import tokens_schema
-from corpusforge.tokens.columns import Words
 from corpusforge.tokens.encode import Encoder
+from corpusforge.tokens.splitting import Words
 from corpusforge.tokens.vocab import Vocab
 from corpusforge.tokens.wordpiece import WordPiece
 from tests.tokens.test_encode import SENTENCES, UNCASED, documents, sentences_of
@@ -49,7 +49,7 @@ def test_berts_rule(texts: list[str]) -> None:
 
 
 def test_the_rule_of_ids_counts_inside_sentences() -> None:
-    vocab = dataclasses.replace(UNCASED, family=Marked(UNCASED.cutting))
+    vocab = dataclasses.replace(UNCASED, family=Marked(UNCASED.segmentation))
     row = Encoder(vocab, word_starts=True).encode(documents([*SENTENCES[:2], "".join(SENTENCES)])).to_pylist()[2]
     firsts = set(np.cumsum([0, *row["sentences"]]).tolist())
     assert len(firsts) > 2
@@ -62,7 +62,7 @@ def test_words_that_are_joined_do_not_begin_one() -> None:
     row = pickle.loads(pickle.dumps(encoder)).encode(documents([text])).to_pylist()[0]
     words, at = [], 0
     for sentence in sentences_of([text])[0]:
-        for place, word in enumerate(UNCASED.cutting.splitter().words_of(sentence)):
+        for place, word in enumerate(UNCASED.segmentation.splitter().words_of(sentence)):
             pieces = Encoder(UNCASED).encode_words(pa.array([word]))[1][0]
             words += [place % 2 == 0] + [False] * (pieces - 1)
             at += pieces

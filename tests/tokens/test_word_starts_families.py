@@ -10,8 +10,8 @@ import pytest
 from corpusforge.sections import Vocab as Section
 from corpusforge.tokens.counts import count_words, pack_counts
 from corpusforge.tokens.encode import Encoder
-from corpusforge.tokens.families import cutting_of, learn, select
-from corpusforge.tokens.lexicon import Lexicon
+from corpusforge.tokens.families import learn, segmentation_of, select
+from corpusforge.tokens.mask_lexicon import Lexicon
 from corpusforge.tokens.vocab import Vocab
 from tests.tokens.test_encode import documents
 
@@ -23,14 +23,14 @@ FAMILIES = ("wordpiece", "bpe", "unigram", "sentencepiece-bpe")
 def vocabulary(model: str) -> Vocab:
     section = Section(model=model, size=320, unused=0, allow_any_size=True)
     text = [TEXT, "the quick brown fox jumps over lazy dogs", "a b c d e f g h i j k l m n o p q r s t u v w x y z"]
-    counted = count_words(pa.array(text * 20), cutting_of(section))
-    return learn(section, select(section, [block for _, block in pack_counts(counted, 1)])[0]).vocab
+    counted = count_words(pa.array(text * 20), segmentation_of(section))
+    return learn(select([block for _, block in pack_counts(counted, 1)], section)[0], section).vocab
 
 
 def units(model: str, lexicon: str = "") -> list[list[str]]:
     """The sentences of the text as the units of their tokens."""
     vocab = vocabulary(model)
-    joins = Lexicon(lexicon.encode(), vocab.cutting) if lexicon else None
+    joins = Lexicon(lexicon.encode(), vocab.segmentation) if lexicon else None
     row = Encoder(vocab, word_starts=True, joins=joins).encode(documents([TEXT])).to_pylist()[0]
     sentences, at = [], 0
     for count in row["sentences"]:

@@ -13,14 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpusforge.text import text_bytes
-from corpusforge.tokens.characters import ODD
-from corpusforge.tokens.columns import Words, ragged_positions
-from corpusforge.tokens.words import Normalization, WordSplitter, splitter_for
+from corpusforge.tokens.bert_split import BertSegmentation, BertSplitter, splitter_for
+from corpusforge.tokens.splitting import ODD, Words
 from tests.oracles import wordpiece
 from tests.tokens import hard_text
 
-UNCASED, CASED = Normalization(True), Normalization(False)
-ALL = [UNCASED, CASED, Normalization(True, False), Normalization(False, True, False), Normalization(True, clean=False)]
+UNCASED, CASED = BertSegmentation(True), BertSegmentation(False)
+ALL = [
+    UNCASED,
+    CASED,
+    BertSegmentation(True, False),
+    BertSegmentation(False, True, False),
+    BertSegmentation(True, clean=False),
+]
 
 
 def rows_of(words: Words) -> list[list[str]]:
@@ -29,18 +34,18 @@ def rows_of(words: Words) -> list[list[str]]:
     return [values[a:b] for a, b in itertools.pairwise(bounds)]
 
 
-def split(texts: list[str], normalization: Normalization) -> list[list[str]]:
+def split(texts: list[str], normalization: BertSegmentation) -> list[list[str]]:
     return rows_of(splitter_for(normalization).split(*text_bytes(pa.array(texts, pa.string()))))
 
 
 @settings(max_examples=300)
 @given(hard_text.columns, st.sampled_from(ALL))
-def test_words_are_the_librarys(texts: list[str], normalization: Normalization) -> None:
+def test_words_are_the_librarys(texts: list[str], normalization: BertSegmentation) -> None:
     assert split(texts, normalization) == [wordpiece.words(text, normalization) for text in texts]
 
 
 @given(hard_text.columns, st.integers(1, 40), st.sampled_from([UNCASED, CASED]))
-def test_chunks_change_nothing(texts: list[str], size: int, normalization: Normalization) -> None:
+def test_chunks_change_nothing(texts: list[str], size: int, normalization: BertSegmentation) -> None:
     data, rows = text_bytes(pa.array(texts, pa.string()))
     chunks = splitter_for(normalization).chunks(data, rows, size)
     together = [word for chunk in chunks for word in chunk.values.to_pylist()]
@@ -49,7 +54,7 @@ def test_chunks_change_nothing(texts: list[str], size: int, normalization: Norma
 
 def test_long_rows_are_cut_at_white_space_only(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = ["ab cd " * 50 + "x" * 300, "", "y" * 9000 + " end", "東京" * 100]
-    monkeypatch.setattr(WordSplitter.chunks, "__defaults__", (64,))
+    monkeypatch.setattr(BertSplitter.chunks, "__defaults__", (64,))
     assert split(texts, UNCASED) == [wordpiece.words(text, UNCASED) for text in texts]
 
 
@@ -76,12 +81,8 @@ def test_a_splitter_travels_as_its_settings() -> None:
     assert pickle.loads(pickle.dumps(splitter_for(CASED))) is splitter_for(CASED)
 
 
-def test_ragged_positions_of_nothing() -> None:
-    assert ragged_positions(np.empty(0, np.int64), np.empty(0, np.int64)).tolist() == []
-
-
 @pytest.mark.parametrize("normalization", [UNCASED, CASED])
-def test_nasty_files(shared_data: Path, normalization: Normalization) -> None:
+def test_nasty_files(shared_data: Path, normalization: BertSegmentation) -> None:
     nasty = shared_data / "nasty"
     texts: list[str] = []
     for name in ("blns.txt", "ungoliant-garbage.txt"):
@@ -102,7 +103,7 @@ POINTS = [chr(p) for p in range(1, 0x110000) if not 0xD800 <= p < 0xE000]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("normalization", [UNCASED, CASED])
-def test_every_character_among_letters(normalization: Normalization) -> None:
+def test_every_character_among_letters(normalization: BertSegmentation) -> None:
     # Letters that could compose with a character, or take their case from what stands around them.
     texts = [f"Σ{c}ΑΣ {c}{c}e\u0301{c}" for c in POINTS]
     assert split(texts, normalization) == [splitter_for(normalization).words_of(text) for text in texts]

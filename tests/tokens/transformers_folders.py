@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from corpusforge.tokens.families import load_vocab
 from corpusforge.tokens.vocab import Vocab
 from tests.tokens.small_vocabularies import made_up_text, of_family
 
@@ -40,7 +41,7 @@ def check_folder(name: str, folder: Path) -> None:
     check_frames(tokenizer, vocab)
     check_round_trip(tokenizer, vocab)
     tokenizer.save_pretrained(str(folder / "again"))
-    assert Vocab.load(str(folder / "again")) == vocab
+    assert load_vocab(str(folder / "again")) == vocab
 
 
 def check_class(tokenizer: Any, folder: Path) -> None:

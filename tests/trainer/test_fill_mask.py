@@ -12,7 +12,7 @@ import torch
 
 from corpusforge.sections import Vocab as Section
 from corpusforge.tokens.counts import count_words, pack_counts
-from corpusforge.tokens.families import cutting_of, learn, select
+from corpusforge.tokens.families import learn, segmentation_of, select
 from corpusforge.tokens.vocab import Vocab
 from corpusforge.trainer.export import TOKENIZER_FILES, export, load_model
 from corpusforge.trainer.model import Architecture, Encoder, initialise
@@ -33,8 +33,8 @@ MODELS = {  # embedding, activation, shared, spans
 @functools.lru_cache
 def vocabulary(kind: str) -> Vocab:
     section = Section(model=kind, size=320, unused=0, allow_any_size=True)
-    counted = count_words(pa.array(TEXT * 20), cutting_of(section))
-    return learn(section, select(section, [block for _, block in pack_counts(counted, 1)])[0]).vocab
+    counted = count_words(pa.array(TEXT * 20), segmentation_of(section))
+    return learn(select([block for _, block in pack_counts(counted, 1)], section)[0], section).vocab
 
 
 def written(folder: Path, model: str, kind: str) -> Encoder:

@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 
 from corpusforge import errors
 from corpusforge.sections import Pretrain
-from corpusforge.tokens.vocab import Vocab
+from corpusforge.tokens.families import load_vocab
 from corpusforge.trainer import checkpoint
 from corpusforge.trainer.export import load_model
 from corpusforge.trainer.initial import fill
@@ -37,7 +37,7 @@ def their_model(data: Data, folder: Path, name: str, **changes: Any) -> Any:
     """A model that transformers made, with the vocabulary of the data beside it."""
     kind = getattr(transformers, name)
     family = kind.config_class.model_type
-    ids = Vocab.load(data.vocabulary).specials
+    ids = load_vocab(data.vocabulary).specials
     width = 256 if family == "albert" else 128
     values = {
         "vocab_size": 192,
@@ -174,7 +174,7 @@ def test_rows_that_padding_added_to_the_vocabulary_are_drawn_anew(
 ) -> None:
     data, folder = make_data(), tmp_path / "theirs"
     theirs = their_model(data, folder, "BertForMaskedLM", vocab_size=180)
-    vocab = Vocab.load(data.vocabulary)
+    vocab = load_vocab(data.vocabulary)
     fewer = dataclasses.replace(vocab, tokens=vocab.tokens[:180])
     for name, content in fewer.save_files().items():
         (folder / name).write_bytes(content)
@@ -223,7 +223,7 @@ def test_what_does_not_fit_is_one_line(make_data: MakeData, small_run: Pretrain,
     refused("it is a bert, and the preset a roberta", preset="roberta-tiny")
     refused("no such folder.*nothing is downloaded", errors.InputMissing, init=str(tmp_path / "nothing"))
     refused("no config.json", errors.InputMissing, init=str(tmp_path))
-    vocab = Vocab.load(data.vocabulary)
+    vocab = load_vocab(data.vocabulary)
     other = dataclasses.replace(vocab, tokens=(*vocab.tokens[:-1], "other"))
     for name, content in other.save_files().items():
         (folder / name).write_bytes(content)

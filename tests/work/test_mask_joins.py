@@ -12,9 +12,9 @@ from corpusforge.instances.masking import MaskSettings
 from corpusforge.instances.measure import judge
 from corpusforge.sections import Instances, Recipe
 from corpusforge.stages.build_instances import _lexicon_digest
-from corpusforge.tokens.lexicon import Lexicon, Segmenter
+from corpusforge.tokens.bert_split import UNCASED
+from corpusforge.tokens.mask_lexicon import Lexicon, Segmenter
 from corpusforge.tokens.wordpiece import arrange
-from corpusforge.tokens.words import UNCASED
 from corpusforge.work.instances import settings_of
 from corpusforge.work.joins import joins_of
 from tests.tokens.small_vocabularies import of_family

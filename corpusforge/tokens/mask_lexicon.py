@@ -20,7 +20,7 @@ import xxhash
 
 from corpusforge import errors
 from corpusforge.arrays import I64, Bools
-from corpusforge.tokens.columns import Cutting, Splitter, Words
+from corpusforge.tokens.splitting import Segmentation, Splitter, Words
 
 CHINESE = ((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2FA1F), (0xF900, 0xFAFF))
 """Code points that BERT sets apart as Chinese (google-research/bert, tokenization.py), its blocks put together."""
@@ -34,7 +34,7 @@ class Lexicon:
     """
 
     data: bytes
-    cutting: Cutting
+    segmentation: Segmentation
     where: str = "lexicon"
 
     @property
@@ -117,7 +117,7 @@ def _phrases(lexicon: Lexicon) -> Words:
         raise errors.InputUnreadable(
             lexicon.where, f"not UTF-8: {error}", "save it as UTF-8, one phrase a line"
         ) from None
-    splitter: Splitter = lexicon.cutting.splitter()
+    splitter: Splitter = lexicon.segmentation.splitter()
     data = [given.encode() for line in lines if line for given in (line, f" {line}")]
     rows = np.cumsum([0, *map(len, data)], dtype=np.int64)
     words = splitter.split(np.frombuffer(b"".join(data), np.uint8), rows)
