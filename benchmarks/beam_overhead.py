@@ -28,11 +28,11 @@ WAYS = ("loop", "pool-2", "engine-1", "engine-2")
 
 def work_and_units(pages: str, output: str, unit_bytes: int) -> tuple[Any, list[Any]]:
     """The clean stage with what needs nothing fetched."""
-    from corpusforge.clean.chain import cleaner_of
+    from corpusforge.clean.cleaner import cleaner_of
     from corpusforge.clean.packs import load_pack
+    from corpusforge.clean.work import CleanWork
     from corpusforge.documents.plan import plan_units
     from corpusforge.documents.read import ReadOptions
-    from corpusforge.work.clean import CleanWork
 
     cleaner = cleaner_of(load_pack("c4-tfds-3.1"), detector="fast", sentences="builtin", badwords="off")
     units = plan_units([pages], unit_bytes=unit_bytes)

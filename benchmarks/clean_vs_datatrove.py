@@ -23,8 +23,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from corpusforge.clean.apply import Cleaner
 from corpusforge.clean.c4 import C4Step
+from corpusforge.clean.cleaner import Cleaner
 from corpusforge.clean.packs import load_rules
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -28,7 +28,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from corpusforge.clean.chain import cleaner_of
+from corpusforge.clean.cleaner import cleaner_of
 from corpusforge.clean.packs import load_pack
 from corpusforge.schemas import DOCUMENTS
 

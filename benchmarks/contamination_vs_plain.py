@@ -25,8 +25,7 @@ from typing import Any
 
 from clean_vs_tfds import batches_of, prose, take, web_pages
 
-from corpusforge.clean.contamination import SHORTEST, ContaminationStep, build_table
-from corpusforge.clean.evaluation_texts import evaluation_texts
+from corpusforge.clean.contamination import SHORTEST, ContaminationStep, build_table, evaluation_texts
 from corpusforge.clean.ngrams import ALONE
 
 # Letters, marks and numbers; ideographs and kana alone. Marks are no \w: taken in as what is neither space nor sign.

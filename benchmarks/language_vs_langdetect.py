@@ -33,8 +33,8 @@ import pyarrow as pa
 from clean_vs_tfds import prose, web_pages
 from langdetect.lang_detect_exception import LangDetectException
 
-from corpusforge.clean.detectors import DETECTORS, guess_languages, langdetect_probabilities
 from corpusforge.clean.langdetect_profiles import profiles
+from corpusforge.clean.language import DETECTORS, guess_languages, langdetect_probabilities
 
 PAGE = 3_000  # characters: about a page of C4
 BATCH_BYTES = 4 << 20  # what documents.read hands over

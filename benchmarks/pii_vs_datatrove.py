@@ -24,8 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from clean_vs_tfds import batches_of, prose, take, web_pages
 
-from corpusforge.clean.pii import KINDS, PiiStep
-from corpusforge.clean.pii_finds import EMAIL, IPV4, find
+from corpusforge.clean.pii import EMAIL, IPV4, KINDS, PiiStep, find
 from corpusforge.text import text_bytes
 
 Span = tuple[int, int, int]

@@ -131,3 +131,22 @@ def union(*ascending: I64) -> I64:
     fresh = np.ones(len(merged), bool)
     np.not_equal(merged[1:], merged[:-1], out=fresh[1:])
     return np.asarray(merged[fresh])
+
+
+def refusal_of(expression: str) -> str | None:
+    """Why RE2 refuses an expression; None if it does not.
+
+    >>> refusal_of("a+"), refusal_of("a" * 2_000_000)
+    (None, 'Invalid regular expression: pattern too large - compile failed')
+    """
+    try:
+        pc.match_substring_regex(pa.array([""]), expression)
+        pc.find_substring_regex(pa.array([""]), expression)
+    except pa.ArrowInvalid as error:
+        return " ".join(str(error).split())[:200]
+    return None
+
+
+def escape(text: str) -> str:
+    """An RE2 expression that matches a text literally."""
+    return "".join(f"\\x{{{ord(c):x}}}" if c.isascii() and not c.isalnum() else c for c in text)

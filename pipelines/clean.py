@@ -13,7 +13,7 @@ from typing import Any
 
 from corpusforge import errors
 from corpusforge.beam import BeamEngine, CleanDocuments, ReadDocuments, WriteManifest, WriteShards
-from corpusforge.clean.chain import cleaner_of
+from corpusforge.clean.cleaner import cleaner_of
 from corpusforge.clean.packs import load_pack
 from corpusforge.documents.read import ReadOptions
 

@@ -74,7 +74,7 @@ def test_minimal_pairs_have_blimp_fields_and_differ(sample_data: Path) -> None:
 def cleaned(sample_data: Path) -> tuple[set[str], int, int, int]:
     """All of the raw sample read and cleaned: reasons, records, documents, and documents that stayed."""
     pytest.importorskip("fastwarc")
-    from corpusforge.clean.chain import cleaner_of
+    from corpusforge.clean.cleaner import cleaner_of
     from corpusforge.clean.packs import load_pack
     from corpusforge.documents.plan import plan_units
     from corpusforge.documents.read import ReadOptions, read_unit
@@ -95,9 +95,9 @@ def cleaned(sample_data: Path) -> tuple[set[str], int, int, int]:
 
 
 def test_every_rule_of_c4_has_something_to_find(cleaned: tuple[set[str], int, int, int]) -> None:
-    from corpusforge.clean import lines, pages
+    from corpusforge.clean import c4, c4_lines
 
-    rules = {reason for module in (lines, pages) for reason in module.REASONS if ":" in reason}
+    rules = {reason for module in (c4_lines, c4) for reason in module.REASONS if ":" in reason}
     rules -= {"line:few-characters", "page:few-paragraphs"}  # of packs for other languages
     missing = (rules | {"page:language"}) - cleaned[0]
     assert not missing, missing

@@ -22,9 +22,9 @@ from corpusforge.progress import Progress
 from corpusforge.units import UnitResult
 
 if TYPE_CHECKING:
-    from corpusforge.clean.apply import Cleaner
+    from corpusforge.clean.cleaner import Cleaner
+    from corpusforge.clean.work import CleanWork
     from corpusforge.documents.plan import Unit
-    from corpusforge.work.clean import CleanWork
 
 
 SCRATCH = "scratch"
@@ -59,7 +59,7 @@ def run(
 class CleanDocuments(beam.PTransform):  # type: ignore[misc, name-defined]
     """DOCUMENTS batches to those that stay; what was dropped, with its reasons, is the output ``rejects``.
 
-    ``cleaner``: a `clean.apply.Cleaner`. Its `check` is called here, so that a missing word list stops the program that
+    ``cleaner``: a `clean.cleaner.Cleaner`. Its `check` is called here, so that a missing word list stops the program that
     builds the graph and not a worker an hour later.
 
         kept, rejects = documents | CleanDocuments(cleaner)

@@ -117,8 +117,8 @@ class _Read(beam.DoFn):  # type: ignore[misc, name-defined]
         self.options, self.batch_bytes = options, batch_bytes
 
     def process(self, unit: Unit) -> Iterator[Any]:
+        from corpusforge.clean.work import tally_rejects
         from corpusforge.documents.read import ReadOptions, read_unit
-        from corpusforge.work.clean import tally_rejects
 
         with as_itself():
             for raw in read_unit(unit, self.options or ReadOptions(), batch_bytes=self.batch_bytes):

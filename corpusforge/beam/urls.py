@@ -3,7 +3,7 @@
     units -> ScanWork -> hashes of URLs, times and ids, in a folder of their own
     -> (partition, packed block) -> GroupByKey -> find_older -> (unit, packed rows) -> GroupByKey -> older-N/
 
-Comes in: the units of an input. Goes out: `work.urls.OlderCopies`, which the cleaning of a unit asks. The one decision:
+Comes in: the units of an input. Goes out: `clean.url_duplicates.OlderCopies`, which the cleaning of a unit asks. The one decision:
 48 bytes a record travel and no page does. Beam's local runner holds what it shuffles, so there the comparison runs in
 rounds over ranges of the hash, as many as the memory asks for; a round that is done is marked and not done again.
 """
@@ -15,10 +15,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from corpusforge import shards
-from corpusforge.clean.copies import find_older
+from corpusforge.clean.url_duplicates import OlderCopies, ScanWork, blocks, find_older, origins_path, plan_rounds
 from corpusforge.engine import Engine
 from corpusforge.progress import Progress
-from corpusforge.work.urls import OlderCopies, ScanWork, blocks, origins_path, plan_rounds
 
 if TYPE_CHECKING:
     from corpusforge.documents.plan import Unit

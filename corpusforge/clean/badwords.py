@@ -22,11 +22,11 @@ import pyarrow.compute as pc
 
 from corpusforge import errors
 from corpusforge.bundled import cache_folder
-from corpusforge.clean.expressions import refusal_of
+from corpusforge.clean.c4_lines import Rules
 from corpusforge.clean.fetch import LISTS
-from corpusforge.clean.rules import Rules
 from corpusforge.clean.step import Verdict, page_verdict
 from corpusforge.clean.urls import is_drawn, normalise_urls
+from corpusforge.text import escape, refusal_of
 
 LONGEST = 1000
 """Characters of an entry. The longest of LDNOOBW's 28 lists has 32."""
@@ -81,7 +81,7 @@ class Badwords:
     @cached_property
     def _wide(self) -> str:
         """RE2: case folded (which takes in all that str.lower does but İ), flanks by ASCII word characters only."""
-        entries = "|".join(_escaped(entry) for entry in self.entries)
+        entries = "|".join(escape(entry) for entry in self.entries)
         return f"(?i)(?:^|[^0-9a-z_])(?:{entries})(?:[^0-9a-z_]|$)" if self.edges else f"(?i){entries}"
 
     def check(self, where: str) -> None:
@@ -94,10 +94,6 @@ class Badwords:
     def digest(self) -> str:
         """SHA-256 of the entries, for the digest of a stage."""
         return hashlib.sha256("\n".join([str(self.edges), *self.entries]).encode()).hexdigest()
-
-
-def _escaped(text: str) -> str:
-    return "".join(f"\\x{{{ord(c):x}}}" if c.isascii() and not c.isalnum() else c for c in text)
 
 
 def load_badwords(setting: str, language: str, rules: Rules, *, required: bool) -> Badwords | None:

@@ -16,11 +16,19 @@ import pyarrow.compute as pc
 
 from corpusforge import errors
 from corpusforge.arrays import I64
-from corpusforge.clean.limits import Findings, shares
+from corpusforge.clean.measures import (
+    Findings,
+    Paragraphs,
+    characters_in,
+    count_characters,
+    ending_with,
+    repeats,
+    shares,
+    split_at_each,
+    sums,
+)
 from corpusforge.clean.pack import Pack
-from corpusforge.clean.pieces import Pieces, characters_in, ending_with, repeats, split_at_each, sums
 from corpusforge.clean.step import KEPT, Verdict
-from corpusforge.clean.words import count_characters
 
 REASONS = (
     "kept",
@@ -95,7 +103,7 @@ def _judge(found: Findings, rules: FinewebRules) -> None:
     found.at_most("page:list", "line breaks a word", shares(breaks, found.words.counts), rules.max_line_breaks_a_word)
 
 
-def _lines(found: Findings) -> tuple[Pieces, I64]:
+def _lines(found: Findings) -> tuple[Paragraphs, I64]:
     """Lines that hold a word (no word goes beyond a line), and the line breaks of each page."""
     every, begins = split_at_each(found.texts), found.words.starts
     held = np.searchsorted(begins, every.starts) < np.searchsorted(begins, every.stops)

@@ -1,9 +1,15 @@
-"""The quality rules of Gopher, and the step of packs of the kind "gopher".
+"""The quality and repetition rules of Gopher, and the step of packs of the kind "gopher".
 
-Comes in: a batch of DOCUMENTS. Goes out: which pages stay; no text changes. The rules are those of Rae et al. 2021
-("Scaling Language Models: Methods, Analysis & Insights from Training Gopher", arXiv 2112.11446), appendix A.1.1,
-"Quality Filtering"; those of "Repetition Removal" are in `gopher_repetition` and look at what these left.
-A word is a white-space word. What the paper leaves open is a value of the pack.
+The rules are those of Rae et al. 2021 ("Scaling Language Models: Methods, Analysis & Insights from Training Gopher",
+arXiv 2112.11446), appendix A.1.1, "Quality Filtering" and then "Repetition Removal" (table A1). They drop pages and
+change no text. A word is a white-space word. The paper does not say what a bullet is, whether case matters in stop
+words, or how overlapping n-grams count; implementations differ there, so these are values of the pack as well.
+
+*Duplicate* means equal to an earlier line, paragraph or n-gram of the same page. Shares are of the characters of the
+page, white space included; the characters of the most frequent n-gram count its inner spaces, those of duplicate
+n-grams do not. N-grams are compared exactly, not by hashes: an n-gram is the pair of the two shorter ones in it, and
+pairs of numbers are grouped by sorting. What occurs once in a document is no part of a longer repeat, so each round
+looks only at what the round before found repeated, and work and memory stay linear in the words.
 """
 
 from __future__ import annotations
@@ -11,20 +17,91 @@ from __future__ import annotations
 import itertools
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from corpusforge import errors
 from corpusforge.arrays import I64, Bools
-from corpusforge.clean import gopher_repetition
-from corpusforge.clean.gopher_rules import GopherRules
-from corpusforge.clean.limits import Findings, shares
-from corpusforge.clean.pieces import beginning_with, ending_with, sums
-from corpusforge.clean.step import Verdict
-from corpusforge.clean.words import Words
+from corpusforge.clean.measures import (
+    Findings,
+    Paragraphs,
+    Words,
+    beginning_with,
+    characters_in,
+    ending_with,
+    repeats,
+    shares,
+    split_at_runs,
+    split_paragraphs,
+    sums,
+)
+from corpusforge.clean.pack import Pack
+from corpusforge.clean.step import KEPT, Verdict
 from corpusforge.text import line_spans, text_bytes
+
+
+@dataclass(frozen=True)
+class GopherRules(Pack):
+    """A pack of the kind "gopher". Numbers of 0, false and empty lists switch a rule off."""
+
+    # Quality.
+    min_words: int  # of a page
+    max_words: int
+    min_mean_word_characters: float
+    max_mean_word_characters: float
+    uncounted_characters: tuple[str, ...]  # words of these alone do not count, in the four rules above
+    hash_marks: tuple[str, ...]  # symbols of which a page may hold max_symbols_a_word, and
+    ellipses: tuple[str, ...]  # the same for these; also what a line may end in
+    max_symbols_a_word: float
+    bullets: tuple[str, ...]  # what a line begins with, behind white space
+    max_bullet_lines: float  # share of the lines
+    max_ellipsis_lines: float
+    min_alphabetic_words: float  # share of the words with a letter
+    stop_words: tuple[str, ...]
+    stop_words_any_case: bool
+    min_stop_words: int  # so many different ones
+    # Repetition.
+    max_duplicate_paragraphs: float  # share of the paragraphs
+    max_duplicate_paragraph_characters: float  # share of the characters of the page; so are all below
+    max_duplicate_lines: float  # share of the lines
+    max_duplicate_line_characters: float
+    max_top_2_gram: float
+    max_top_3_gram: float
+    max_top_4_gram: float
+    duplicate_ngrams_in_turn: bool  # words of a duplicate n-gram begin no other, nor do they stand for a first one
+    max_duplicate_5_grams: float
+    max_duplicate_6_grams: float
+    max_duplicate_7_grams: float
+    max_duplicate_8_grams: float
+    max_duplicate_9_grams: float
+    max_duplicate_10_grams: float
+
+    def check(self, where: str) -> None:
+        """Characters are single ones."""
+        odd = [entry for entry in self.uncounted_characters if len(entry) != 1]
+        if odd:
+            raise errors.RecipeInvalid(where, f"uncounted_characters has {odd[0][:40]!r}", "give single characters")
+
+
+_REPETITION_REASONS = (
+    "page:duplicate-paragraphs",
+    "page:duplicate-paragraph-characters",
+    "page:duplicate-lines",
+    "page:duplicate-line-characters",
+    "page:top-2-gram",
+    "page:top-3-gram",
+    "page:top-4-gram",
+    "page:duplicate-5-grams",
+    "page:duplicate-6-grams",
+    "page:duplicate-7-grams",
+    "page:duplicate-8-grams",
+    "page:duplicate-9-grams",
+    "page:duplicate-10-grams",
+)
+"""In the order in which they are tried."""
 
 REASONS = (
     "kept",
@@ -38,7 +115,7 @@ REASONS = (
     "page:ellipsis-lines",
     "page:few-alphabetic-words",
     "page:few-stop-words",
-    *gopher_repetition.REASONS,
+    *_REPETITION_REASONS,
 )
 """Reason of each code. Rules are tried in this order."""
 
@@ -66,7 +143,7 @@ class GopherStep:
         found = Findings(REASONS, documents["text"])
         judge_quality(found, self.rules)
         found.narrow()
-        gopher_repetition.judge_repetition(found, self.rules)
+        judge_repetition(found, self.rules)
         return Verdict(REASONS, found.codes, documents["text"], found.details)
 
 
@@ -169,3 +246,155 @@ def _stop_words(words: Words, rules: GopherRules) -> I64:
     seen = np.zeros((len(words.counts), max(len(listed), 1)), bool)
     seen[words.documents[among], which[among]] = True
     return np.asarray(seen.sum(axis=1))
+
+
+_TOP = (2, 3, 4)
+_DUPLICATE = (5, 6, 7, 8, 9, 10)
+"""Lengths of n-grams: Rae et al. 2021, table A1."""
+
+_PLACE_BITS = 40  # of a count and a place packed into one number
+
+
+class Repeated(NamedTuple):
+    """N-grams that occur more than once in their document.
+
+    ``places``: number of the word with which each occurrence begins, ascending. ``groups``: number of the n-gram
+    there. ``firsts``, ``counts``: by group, its first place and its occurrences.
+    """
+
+    places: I64
+    groups: I64
+    firsts: I64
+    counts: I64
+
+    def within(self, chosen: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Repeated:
+        """Some of the places."""
+        return self if chosen.all() else self._replace(places=self.places[chosen], groups=self.groups[chosen])
+
+
+def judge_repetition(found: Findings, rules: GopherRules) -> None:
+    """The rules of repetition: paragraphs and lines, then n-grams of words."""
+    characters = np.asarray(pc.utf8_length(found.texts)).astype(np.int64)
+    _judge_duplicates("paragraph", split_paragraphs(found.texts, found.words), characters, rules, found)
+    _judge_duplicates("line", split_at_runs(found.texts), characters, rules, found)
+    found.narrow()
+    _judge_ngrams(rules, found)
+
+
+def _judge_duplicates(kind: str, parts: Paragraphs, characters: I64, rules: GopherRules, found: Findings) -> None:
+    again = repeats(parts)
+    share = shares(sums(again, parts.offsets), np.diff(parts.offsets))
+    limit = getattr(rules, f"max_duplicate_{kind}s")
+    found.at_most(f"page:duplicate-{kind}s", f"duplicate {kind}s", share, limit)
+    share = shares(characters_in(parts.choose(again)), characters)
+    limit = getattr(rules, f"max_duplicate_{kind}_characters")
+    found.at_most(f"page:duplicate-{kind}-characters", f"characters in duplicate {kind}s", share, limit)
+
+
+def _judge_ngrams(rules: GopherRules, found: Findings) -> None:
+    words = found.words
+    characters = np.asarray(pc.utf8_length(found.texts)).astype(np.int64)
+    before = np.append(0, np.cumsum(words.characters))
+    repeated = _repeated_words(words)
+    for n in range(2, max(_DUPLICATE) + 1):
+        repeated = _longer(repeated, words, n)
+        if n in _TOP:
+            share = shares(_top_characters(repeated, words, before, n), characters)
+            found.at_most(f"page:top-{n}-gram", f"top {n}-gram", share, getattr(rules, f"max_top_{n}_gram"))
+        if n in _DUPLICATE:
+            limit = getattr(rules, f"max_duplicate_{n}_grams")
+            share = shares(_duplicate_characters(repeated, words, before, n), characters)
+            if rules.duplicate_ngrams_in_turn and limit:
+                _take_turns(repeated, words, before, n, share, np.flatnonzero(share > limit), characters)
+            found.at_most(f"page:duplicate-{n}-grams", f"duplicate {n}-grams", share, limit)
+        stays = found.codes[found.numbers] == KEPT
+        repeated = repeated.within(stays[words.documents[repeated.places]])
+
+
+def _repeated_words(words: Words) -> Repeated:
+    keys = words.documents * len(words.vocabulary) + words.numbers
+    return _grouped(keys, np.arange(len(keys)))
+
+
+def _longer(shorter: Repeated, words: Words, n: int) -> Repeated:
+    """Repeated n-grams, from those of n - 1 words: both that begin and end one are repeated as well."""
+    places = shorter.places
+    first = np.flatnonzero(places[1:] == places[:-1] + 1)
+    if n == 2:
+        owners = words.documents[places]
+        first = first[owners[first] == owners[first + 1]]
+    return _grouped(shorter.groups[first] * len(shorter.firsts) + shorter.groups[first + 1], places[first])
+
+
+def _grouped(keys: I64, places: I64) -> Repeated:
+    """The places whose key occurs more than once. Groups are numbered in the order of their keys."""
+    order = np.argsort(keys)
+    ordered = keys[order]
+    fresh = np.ones(len(keys) + 1, bool)
+    fresh[1:-1] = ordered[1:] != ordered[:-1]
+    several = ~(fresh[:-1] & fresh[1:])
+    order, begins = order[several], np.flatnonzero(fresh[:-1][several])
+    groups = np.full(len(keys), -1, np.int64)
+    groups[order] = np.cumsum(fresh[:-1][several]) - 1
+    firsts = np.minimum.reduceat(places[order], begins) if len(begins) else begins
+    chosen = groups >= 0
+    return Repeated(places[chosen], groups[chosen], firsts, np.diff(np.append(begins, len(order))))
+
+
+def _top_characters(repeated: Repeated, words: Words, before: I64, n: int) -> I64:
+    """Characters of the most frequent n-gram of each document, all occurrences; of equals the earliest.
+
+    Occurrences that overlap count in full, and where no n-gram repeats the first one is the most frequent: both as
+    in datatrove 0.10.1, ``gopher_repetition_filter.py``.
+    """
+    best = np.zeros(len(words.counts), np.int64)
+    best[words.counts >= n] = (1 << _PLACE_BITS) | _later(words.offsets[:-1][words.counts >= n])
+    owners = words.documents[repeated.firsts]
+    np.maximum.at(best, owners, repeated.counts << _PLACE_BITS | _later(repeated.firsts))
+    count = best >> _PLACE_BITS
+    first = np.where(count, _later(best & ((1 << _PLACE_BITS) - 1)), 0)
+    last = np.minimum(first + n, len(before) - 1)
+    return np.asarray(count * (before[last] - before[first] + n - 1))
+
+
+def _later(places: I64) -> I64:
+    """Numbers that are smaller the later the place."""
+    return (1 << _PLACE_BITS) - 1 - places
+
+
+def _duplicate_characters(repeated: Repeated, words: Words, before: I64, n: int) -> I64:
+    """Characters of the words of each document that lie in an n-gram equal to an earlier one, each word once."""
+    places = repeated.places[repeated.places != repeated.firsts[repeated.groups]]
+    covered = np.maximum(places, np.append(0, places[:-1] + n)) if len(places) else places
+    total = np.zeros(len(words.counts), np.int64)
+    np.add.at(total, words.documents[places], before[places + n] - before[covered])
+    return total
+
+
+def _take_turns(
+    repeated: Repeated,
+    words: Words,
+    before: I64,
+    n: int,
+    share: np.ndarray[tuple[int], np.dtype[np.float64]],
+    suspects: I64,
+    characters: I64,
+) -> None:
+    """Replace the share of suspects by what reading word by word gives, which is never more.
+
+    A duplicate n-gram is jumped over whole; one that begins inside it is neither counted nor remembered.
+    """
+    bounds = np.searchsorted(repeated.places, words.offsets)
+    # A Python loop with a reason: each step depends on the one before; only pages that nearly all must go.
+    for number in suspects.tolist():
+        low, high = bounds[number], bounds[number + 1]
+        seen: set[int] = set()
+        after, total = 0, 0
+        for place, group in zip(repeated.places[low:high].tolist(), repeated.groups[low:high].tolist(), strict=True):
+            if place < after:
+                continue
+            if group in seen:
+                after = place + n
+                total += int(before[after] - before[place])
+            seen.add(group)
+        share[number] = total / characters[number]

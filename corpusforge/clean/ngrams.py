@@ -1,9 +1,8 @@
-"""Words in normal form, and hashes of so many of them in a row.
+"""Normalized words of documents, and hashes of n of them in a row.
 
-Comes in: a string column. Goes out: `NormalWords`, and for every word the hash of the n-gram that it begins. The one
-decision: a word is a run of letters and digits in lower case, everything else separates ("the company's", "the company
-'s"), and an ideograph or kana is a word of its own. So texts match whatever their punctuation, spaces, case,
-tokenisation and composition of characters.
+A word is a run of letters and digits in lower case; everything else separates ("the company's", "the company 's"), and
+an ideograph or kana is a word of its own. So texts match whatever their punctuation, spaces, case, tokenization and
+composition of characters.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from corpusforge.arrays import I64, U8, U64, Bools
-from corpusforge.clean.composed import composed
+from corpusforge.clean.nfc import composed
 from corpusforge.seeds import mix
 from corpusforge.text import text_bytes
 

@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 from corpusforge import errors
 from corpusforge.bundled import bundled
 from corpusforge.clean.c4 import C4Step
+from corpusforge.clean.c4_lines import Rules
 from corpusforge.clean.fineweb import FinewebRules, FinewebStep
-from corpusforge.clean.gopher import GopherStep
-from corpusforge.clean.gopher_rules import GopherRules
+from corpusforge.clean.gopher import GopherRules, GopherStep
 from corpusforge.clean.pack import Pack, build_pack, read_toml
 from corpusforge.clean.patterns import Patterns, PatternsStep
-from corpusforge.clean.rules import Rules
 from corpusforge.clean.step import Step
 
 

@@ -18,10 +18,9 @@ import pyarrow.compute as pc
 
 from corpusforge import errors
 from corpusforge.arrays import I64
-from corpusforge.clean.expressions import refusal_of
 from corpusforge.clean.pack import Pack
 from corpusforge.clean.step import Codes, LineCounts, Verdict, dropped_lines
-from corpusforge.text import split_lines
+from corpusforge.text import refusal_of, split_lines
 
 REASONS = ("kept", "page:pattern", "page:no-lines")
 LINE_REASONS = ("kept", "line:pattern")

@@ -1,15 +1,17 @@
 """JSON Lines: one object a line, any column for the text.
 
-Comes in: a byte range of a file, or a whole one (compressed ones are always whole). Goes out: RECORDS; a record's
-position is the byte offset of its line in the (decompressed) file, so that it does not depend on where the file was
-cut. The one decision: blocks of whole lines go through Arrow's JSON reader; a block in which anything is amiss is read
-again line by line with Python's, so a bad line costs speed and never its neighbours.
+A record's position is the byte offset of its line in the (decompressed) file, so it does not depend on where the file
+was cut. Blocks of whole lines go through Arrow's JSON reader; a block in which anything is wrong is read again line by
+line with Python's, so a bad line costs speed and never its neighbors.
+
+Settings may name several columns, as in ``text,content``: the first that a file has is read, by its first record, so a
+folder whose files disagree on the name of the text column is read in one run.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -255,3 +257,50 @@ def _demand_column(part: Lines, batch: pa.RecordBatch, column: str, path: str) -
     if seen and column not in seen:
         names = ", ".join(list(seen)[:20])
         raise errors.InputUnreadable(path, f"no column '{column}'", f"name the text column; there are: {names}")
+
+
+def fit_columns(file: BinaryIO, path: str, format: str, columns: Columns) -> Columns:
+    """The columns of this file; ``file`` is left at its beginning.
+
+    Raises `errors.InputUnreadable` where it has none of the names for the text.
+    """
+    if not any("," in name for name in columns):
+        return columns
+    present = _parquet_names(file) if format == "parquet" else _jsonl_names(file)
+    file.seek(0)
+    text = _first_of(columns.text, present)
+    if present and text not in present:
+        mend = f"name the text column; there are: {', '.join(list(present)[:20])}"
+        raise errors.InputUnreadable(path, f"no column '{columns.text}'", mend)
+    return Columns(text, _first_of(columns.url, present), _first_of(columns.timestamp, present))
+
+
+def _first_of(names: str, present: Collection[str]) -> str:
+    """The first of the names that is present, else the first.
+
+    >>> _first_of("text,content", {"content"}), _first_of("text,content", {"x"})
+    ('content', 'text')
+    """
+    wanted = [name.strip() for name in names.split(",")]
+    return next((name for name in wanted if name in present), wanted[0])
+
+
+def _parquet_names(file: BinaryIO) -> list[str]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return list(pq.ParquetFile(file).schema_arrow.names)
+    except (pa.ArrowInvalid, OSError):
+        return []  # the reader says what is wrong with it
+
+
+def _jsonl_names(file: BinaryIO) -> list[str]:
+    for line in first_lines(file):
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            return list(value)
+    return []

@@ -14,8 +14,8 @@ from typing import BinaryIO
 
 from corpusforge.documents import encodings
 from corpusforge.documents.files import READ, Damaged, blocks
+from corpusforge.documents.pages import looks_binary
 from corpusforge.documents.records import ReaderOutput, Rows, Skip
-from corpusforge.documents.responses import looks_binary
 
 _BLANK = re.compile(r"\n[ \t\r\f\v]*\n\s*")
 

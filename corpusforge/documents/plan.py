@@ -1,22 +1,27 @@
-"""From paths to work units: how files are read, in which groups and cuts.
+"""From the paths a user names to work units: which files, read as which format, grouped and cut how.
 
-Comes in: files, folders, globs, URLs (see `corpusforge.documents.find`). Goes out: units, each some pieces of files.
-The one decision: units follow from the input alone (names, sizes, one fixed number of bytes), never from workers; and a
-document's id follows from its source and position, never from units. So any machine plans the same work and any cut
-gives the same ids.
+Units follow from the input alone (names, sizes, one fixed number of bytes), never from workers, and a document's id
+follows from its source and position, never from units. So every machine plans the same work and any cut gives the same
+ids. Each file is named relative to the path given, since sources and document ids follow from that name.
+
+What programs leave beside data is not data: hidden files and markers are passed over, as is the output folder, and of a
+folder written by one of our stages only its documents are read.
 """
 
 from __future__ import annotations
 
+import json
+import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
 
 from corpusforge import errors
-from corpusforge.documents import sniff
+from corpusforge.documents import formats
 from corpusforge.documents.files import is_remote, open_input
-from corpusforge.documents.find import Found, find_files
 from corpusforge.documents.hub import source_of
 
 
@@ -88,7 +93,7 @@ def _identity(path: str) -> str:
 
 
 def _cut(file: Found, format: str, unit_bytes: int) -> list[Piece]:
-    kind = sniff.format_of(file.path) if format == "auto" else format
+    kind = formats.format_of(file.path) if format == "auto" else format
     if file.size <= unit_bytes or not _splittable(file.path, kind):
         return [Piece(file.path, file.name, 0, -1, kind, file.size)]
     starts = range(0, file.size, unit_bytes)
@@ -105,7 +110,7 @@ def _splittable(path: str, kind: str) -> bool:
     if kind != "jsonl":
         return False
     with open_input(path) as file:
-        return sniff.codec_of(file.read(8)) == ""
+        return formats.codec_of(file.read(8)) == ""
 
 
 def _grouped(pieces: list[Piece], unit_bytes: int) -> list[tuple[Piece, ...]]:
@@ -119,3 +124,183 @@ def _grouped(pieces: list[Piece], unit_bytes: int) -> list[tuple[Piece, ...]]:
         groups[-1].append(piece)
         size += piece.size
     return [tuple(group) for group in groups]
+
+
+class Found(NamedTuple):
+    """A file to read. ``size``: its bytes, 0 where unknown."""
+
+    path: str
+    name: str  # relative to what was named, "/" between parts
+    size: int
+
+
+def find_files(path: str, leave_out: str = "") -> list[Found]:
+    """The files a path means. What lies at or below the folder or URL ``leave_out`` is none of them.
+
+    Folders are read to their depths, symbolic links included; each once, so that links in circles end.
+
+    Raises `errors.InputMissing` where there is nothing, `errors.InputUnreadable` for what may not be read.
+    """
+    found = _remote_files(path, leave_out) if is_remote(path) else _local_files(path, leave_out)
+    if not found:
+        raise errors.InputMissing(path, "nothing to read there", "check the path or the glob")
+    return found
+
+
+def _local_files(path: str, leave_out: str) -> list[Found]:
+    named = Path(path)
+    if named.is_file():
+        root, files = named.parent, [named]
+    elif named.is_dir():
+        root, files = named, list(_walk(named, leave_out))
+    elif any(sign in path for sign in "*?["):
+        root = _fixed_part(path)
+        files = list(_matches(root, path, leave_out))
+    else:
+        raise errors.InputMissing(path, "no such file or folder", "check the path")
+    names = {file.relative_to(root).as_posix(): file for file in files if not is_below(str(file), leave_out)}
+    if not named.is_file():
+        names = {name: names[name] for name in documents_of_stages(names, lambda name: (root / name).read_bytes())}
+    return [_file(file, name) for name, file in names.items()]
+
+
+def _walk(top: Path, leave_out: str) -> Iterator[Path]:
+    """The files below a folder: those of its own tree, then those behind links, so that a file's own name is first."""
+    seen: set[str] = set()
+    waiting = [top]
+    while waiting:
+        links: list[Path] = []
+        for start in waiting:
+            for folder, below, names in os.walk(start, onerror=_refuse):
+                real = os.path.realpath(folder)
+                if real in seen or is_below(real, leave_out):
+                    below.clear()
+                    continue
+                seen.add(real)
+                if not os.access(folder, os.R_OK | os.X_OK):
+                    raise errors.InputUnreadable(folder, "the folder may not be read", "check its permissions")
+                below[:] = sorted(name for name in below if not _hidden([name]))
+                links += [link for name in below if (link := Path(folder, name)).is_symlink()]
+                files = (Path(folder, name) for name in sorted(names) if not _hidden([name]))
+                yield from (file for file in files if file.is_file())
+        waiting = links
+
+
+def _refuse(error: OSError) -> None:
+    what = f"the folder may not be read ({error.strerror})"
+    raise errors.InputUnreadable(str(error.filename), what, "check its permissions")
+
+
+def _matches(root: Path, path: str, leave_out: str) -> Iterator[Path]:
+    """The files a glob means; folders that it matches are walked, unless its ``**`` reaches into them itself."""
+    pattern = PurePosixPath(path).relative_to(root.as_posix()).parts if str(root) != "." else Path(path).parts
+    if "**" in pattern:
+        files = _walk(root, leave_out) if root.is_dir() else ()
+        yield from (file for file in files if _fits(file.relative_to(root).parts, pattern))
+        return
+    for match in sorted(root.glob("/".join(pattern))):
+        if not _hidden(match.relative_to(root).parts):
+            yield from [match] if match.is_file() else _walk(match, leave_out)
+
+
+def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Whether a path is one of a glob's, where ``**`` stands for any number of folders.
+
+    >>> _fits(("a", "b", "c.txt"), ("**", "*.txt")), _fits(("c.txt",), ("a", "**")), _fits(("a", "c"), ("a", "**"))
+    (True, False, True)
+    """
+    if not pattern:
+        return not parts
+    if pattern[0] == "**":
+        rest = pattern[1:] or ("*",)  # at the end: all files below
+        return any(_fits(parts[i:], rest) for i in range(len(parts)))
+    return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _fits(parts[1:], pattern[1:])
+
+
+def _fixed_part(path: str) -> Path:
+    """The folders of a glob before its first wildcard."""
+    parts = Path(path).parts
+    first = next(i for i, part in enumerate(parts) if any(sign in part for sign in "*?["))
+    return Path(*parts[:first])
+
+
+def _hidden(parts: Iterable[str]) -> bool:
+    """Names that begin with a dot or an underscore are marks of other programs (_SUCCESS, .DS_Store)."""
+    return any(part.startswith((".", "_")) for part in parts)
+
+
+def _file(path: Path, name: str) -> Found:
+    if not os.access(path, os.R_OK):
+        raise errors.InputUnreadable(str(path), "the file may not be read", "check its permissions")
+    return Found(str(path), name, path.stat().st_size)
+
+
+def is_below(path: str, folder: str) -> bool:
+    """Whether a path or URL is a folder or lies in it; nothing lies in the folder "".
+
+    >>> is_below("gs://b/out/x", "gs://b/out/"), is_below("gs://b/output", "gs://b/out"), is_below("/a", "")
+    (True, False, False)
+    """
+    return bool(folder) and f"{_whole(path)}/".startswith(f"{_whole(folder)}/")
+
+
+def _whole(path: str) -> str:
+    local = path.removeprefix("file://")
+    if not is_remote(local):
+        return os.path.realpath(local).rstrip("/")
+    scheme, _, rest = path.partition("://")
+    return f"{scheme}://{rest.strip('/')}"
+
+
+def documents_of_stages(names: Iterable[str], read: Callable[[str], bytes]) -> list[str]:
+    """The names without what a stage wrote beside its documents (rejects, entries, its manifest).
+
+    A stage's folder is told by a ``manifest.json`` of ours beside ``documents/``. ``read``: gives a file's bytes.
+    """
+    split = [name.split("/") for name in names]
+    beside = {tuple(parts[:i]) for parts in split for i, part in enumerate(parts[:-1]) if part == "documents"}
+    stages = {folder for folder in beside if _is_manifest("/".join([*folder, "manifest.json"]), read)}
+
+    def stays(parts: list[str]) -> bool:
+        inside = [parts[i:] for i in range(len(parts)) if tuple(parts[:i]) in stages]
+        return all(len(p) == 2 and p[0] == "documents" and p[1].endswith(".parquet") for p in inside)
+
+    return ["/".join(parts) for parts in split if stays(parts)]
+
+
+def _is_manifest(name: str, read: Callable[[str], bytes]) -> bool:
+    try:
+        manifest: Any = json.loads(read(name))
+    except (OSError, ValueError):
+        return False
+    return isinstance(manifest, dict) and {"stage", "digest", "shards"} <= manifest.keys()
+
+
+def _remote_files(path: str, leave_out: str) -> list[Found]:
+    import fsspec  # 50 ms, for URLs only
+
+    try:
+        filesystem, inner = fsspec.core.url_to_fs(path)
+        signs = "*" if path.startswith("http") else "*?["  # "?" is part of a web address
+        wild = [i for i, part in enumerate(inner.split("/")) if any(sign in part for sign in signs)]
+        if wild:
+            root = "/".join(inner.split("/")[: wild[0]])
+            found = {k: v for k, v in filesystem.glob(inner, detail=True).items() if v["type"] == "file"}
+        elif (info := filesystem.info(inner))["type"] == "directory":
+            root, found = inner.rstrip("/"), filesystem.find(inner, detail=True)
+        else:
+            one = Found(path, inner.rsplit("/", 1)[-1], int(info.get("size") or 0))
+            return [] if is_below(path, leave_out) else [one]
+        names = {name.removeprefix(root).lstrip("/"): name for name in found}
+        shown = [name for name in names if not _hidden(name.split("/"))]
+        kept = documents_of_stages(shown, lambda name: bytes(filesystem.cat_file(f"{root}/{name}")))
+    except (FileNotFoundError, ValueError, ImportError) as error:
+        raise errors.InputMissing(path, f"cannot be opened ({error})", "check the URL") from None
+    except OSError as error:
+        raise errors.InputUnreadable(path, f"cannot be opened ({error})", "check the URL and your access") from None
+    urls = {name: filesystem.unstrip_protocol(names[name]) for name in kept}
+    return [
+        Found(url, name, int(found[names[name]].get("size") or 0))
+        for name, url in urls.items()
+        if not is_below(url, leave_out)
+    ]

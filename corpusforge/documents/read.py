@@ -19,10 +19,9 @@ import pyarrow.compute as pc
 import xxhash
 
 from corpusforge import errors
-from corpusforge.documents.columns import fit_columns
 from corpusforge.documents.files import open_input, unreadable
-from corpusforge.documents.html_text import check_html
-from corpusforge.documents.jsonl import Columns
+from corpusforge.documents.html import check_html
+from corpusforge.documents.jsonl import Columns, fit_columns
 from corpusforge.documents.pages import UNREAD
 from corpusforge.documents.plan import Piece, Unit
 from corpusforge.documents.records import RECORDS, ReaderOutput, Skip, Span, document_id

@@ -1,9 +1,16 @@
-"""Web archives: WARC by FastWARC, ARC by `corpusforge.documents.arc`; one row for every record of any kind.
+"""Web archives: one row for every record of WARC, WET, WAT and ARC files, gzip by record or whole, zstd, or plain.
 
-Comes in: a WARC or ARC file, gzip by record or whole, zstd, or plain. Goes out: RECORDS. The one decision: FastWARC
-says nothing about a record that is cut short, and stops at the first damage; here a short record is
-``record:unreadable`` (with what can be read of it), a damaged stretch is one such reject, and reading goes on at the
-next record behind it that can be found. FastWARC 2.0 does not read ARC.
+WARC is read by FastWARC, which does not report a truncated record and stops at the first damage. Here a truncated
+record becomes ``record:unreadable`` (with its readable part), a damaged stretch becomes one such reject, and reading
+resumes at the next record that can be found after it. WET files hold text that a crawler has already extracted, as
+`conversion` records; records end by their Content-Length, as the WARC standard has it (ISO 28500). (The C4 code of
+tensorflow-datasets cuts at lines that read ``WARC/1.0``, strips lines and drops those that begin with WARC or Content-;
+where that matters it is a rule of a pack, not of the reader.)
+
+ARC is the Internet Archive's format before WARC, a line for each record, then its bytes; FastWARC 2.0 does not read it.
+A record line is recognized by its shape, not by what the file's header promises, as real files mix versions 1 and 2;
+after a line of another shape, reading resumes at the next that fits, and the stretch between is one reject. Source:
+"Arc File Format", Burner and Kahle, Internet Archive 1996.
 """
 
 from __future__ import annotations
@@ -12,11 +19,10 @@ import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from corpusforge.documents import arc, pages, wet
+from corpusforge.documents import encodings, pages
 from corpusforge.documents.files import READ, Damaged, blocks, codec_of
-from corpusforge.documents.pages import Origin, Raw
+from corpusforge.documents.pages import Origin, Raw, Response
 from corpusforge.documents.records import ReaderOutput, Rows, Skip, parse_timestamp
-from corpusforge.documents.responses import Response
 
 _ROWS = 512
 """Records a batch at most: most records of a crawl (requests, images) carry no text and would pile up."""
@@ -36,7 +42,7 @@ def read_archive(file: BinaryIO, *, html: str, max_record_bytes: int, skip: Skip
     Positions count records from 0. Nothing raises but an operating system's refusal.
     """
     rows, consumed = Rows(), 0
-    source = arc.records if arc.is_arc(_head(file)) else _warc_records
+    source = _arc_records if is_arc(_head(file)) else _warc_records
     for position, raw in enumerate(source(file, max_record_bytes)):
         if skip.take(1):
             continue
@@ -67,7 +73,7 @@ def _add(rows: Rows, raw: Raw, origin: Origin, html: str, limit: int) -> None:
     elif raw.kind == "response":
         pages.add_block(rows, raw.block, origin, html=html, limit=limit)
     elif raw.kind == "conversion":
-        wet.add_conversion(rows, raw.block, origin)
+        _add_conversion(rows, raw.block, origin)
     elif raw.kind == "resource" and (raw.url or "").startswith("http"):
         pages.add_response(rows, Response(200, "", {}, raw.block), origin, html=html, limit=limit)
     elif raw.kind == "revisit":
@@ -161,3 +167,115 @@ def _next_start(file: BinaryIO, position: int, mark: bytes) -> int | None:
         keep = len(mark) - 1
         base, window = base + len(window) - keep, window[-keep:]
     return None
+
+
+_LINE = re.compile(
+    rb"(?P<url>[a-zA-Z][a-zA-Z0-9+.-]*:.*?) (?P<address>[0-9a-fA-F.:]+|-) (?P<date>[0-9a-fA-F]+)"
+    rb" (?P<type>[^ ]*(?: [^ ]+)?)"  # some servers' types hold a space
+    rb"(?: (?P<status>\d{3}|-) [^ ]+ [^ ]+ \d+ [^ ]+)?"  # version 2: status, checksum, location, offset, file name
+    rb" (?P<length>-?\d+)\r?"
+)
+_LONGEST_LINE = 1 << 16
+
+
+def is_arc(head: bytes) -> bool:
+    """Whether a file's decompressed first bytes are those of an ARC file."""
+    line = head.lstrip(b"\r\n").partition(b"\n")[0]
+    return line.startswith(b"filedesc:") or _LINE.fullmatch(line) is not None
+
+
+def _arc_records(file: BinaryIO, limit: int) -> Iterator[Raw]:
+    """Every record of the file; at most ``limit`` bytes of one are held."""
+    content = _Content(file)
+    lost = False
+    while True:
+        line = content.line()
+        if line is None:
+            break
+        found = _LINE.fullmatch(line)
+        if found is None:
+            if line.strip() and not lost:
+                yield Raw("", None, None, "", line, "a line that is no ARC record")
+            lost = lost or bool(line.strip())
+            continue
+        yield _record(content, found, limit)
+        lost = int(found["length"]) < 0
+    if content.fault:
+        yield Raw("", None, None, "", b"", content.fault)
+
+
+def _record(content: _Content, line: re.Match[bytes], limit: int) -> Raw:
+    url, length = line["url"].decode("utf-8", "replace"), int(line["length"])
+    kind = "response" if url.startswith("http") else url.partition(":")[0]
+    known = (kind, url, line["date"].decode(), line["type"].decode("latin-1").lower())
+    if length < 0:
+        return Raw(*known, b"", f"length {length}")
+    if length > limit:
+        missing = length - content.skip(length)
+        return Raw(*known, b"", f"cut short by {missing} bytes") if missing else Raw(*known, b"", too_large=True)
+    block = content.take(length)
+    fault = f"cut short: {len(block)} of {length} bytes" if len(block) < length else None
+    return Raw(*known, block, fault)
+
+
+class _Content:
+    """A file's content by lines and by counts of bytes. ``fault``: why it broke off, if it did."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._blocks = blocks(file)
+        self._data, self._position = b"", 0
+        self.fault: str | None = None
+
+    def _fill(self) -> bool:
+        try:
+            more = next(self._blocks, b"")
+        except Damaged as error:
+            self.fault, more = str(error), b""
+            self._blocks = iter(())
+        self._data, self._position = self._data[self._position :] + more, 0
+        return bool(more)
+
+    def line(self) -> bytes | None:
+        """The next line without its end (the first 64 KiB of a longer one); None at the end."""
+        while True:
+            end = self._data.find(b"\n", self._position, self._position + _LONGEST_LINE)
+            if end < 0 and len(self._data) - self._position < _LONGEST_LINE and self._fill():
+                continue
+            if self._position == len(self._data):
+                return None
+            stop = end if end >= 0 else min(len(self._data), self._position + _LONGEST_LINE)
+            line, self._position = self._data[self._position : stop], stop + (end >= 0)
+            return line
+
+    def take(self, count: int) -> bytes:
+        """The next ``count`` bytes, fewer at the end."""
+        parts = []
+        while count:
+            part = self._data[self._position : self._position + count]
+            self._position += len(part)
+            count -= len(part)
+            parts.append(part)
+            if count and not self._fill():
+                break
+        return b"".join(parts)
+
+    def skip(self, count: int) -> int:
+        """Pass over ``count`` bytes without keeping them; how many there were."""
+        passed = 0
+        while passed < count:
+            part = min(count - passed, len(self._data) - self._position)
+            self._position += part
+            passed += part
+            if passed < count and not self._fill():
+                break
+        return passed
+
+
+def _add_conversion(rows: Rows, block: bytes, origin: Origin) -> None:
+    """Add a conversion record: a document if it is plain text, else a reject."""
+    if origin.media_type not in ("", "text/plain"):
+        pages.reject(rows, origin, "record:content-type", origin.media_type)
+    elif not block.strip():
+        pages.reject(rows, origin, "record:empty-body", None)
+    else:
+        pages.add_text(rows, encodings.decode(block, "utf-8"), origin)

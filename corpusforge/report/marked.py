@@ -153,8 +153,7 @@ def page(lines: list[Line]) -> RenderableType:
 
 def _judge(text: str, manifest: Manifest) -> list[Line]:
     """Lines of a page judged again, without language and word lists: the page's own verdict is known already."""
-    from corpusforge.clean.apply import explain
-    from corpusforge.clean.chain import cleaner_of
+    from corpusforge.clean.cleaner import cleaner_of, explain
 
     cleaner = cleaner_of(*_packs(manifest), language="", sentences="builtin", badwords="off")
     return [(number, line, reason) for number, line, reason in explain(text, cleaner)[0]]

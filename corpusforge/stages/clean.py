@@ -17,7 +17,7 @@ from corpusforge.stages.output_folder import check_apart, claim, digest_of
 from corpusforge.stages.stage import Execution, Outcome
 
 if TYPE_CHECKING:
-    from corpusforge.clean.apply import Cleaner
+    from corpusforge.clean.cleaner import Cleaner
     from corpusforge.clean.step import Step
     from corpusforge.documents.plan import Unit
     from corpusforge.documents.read import ReadOptions
@@ -40,8 +40,8 @@ def clean(made: Recipe, output: str, execution: Execution) -> Outcome:
         if manifest := claimed.finished():
             return _readable(made, Outcome(output, manifest, skipped=True))
         from corpusforge.beam import clean as beam_clean
+        from corpusforge.clean.work import CleanWork
         from corpusforge.documents.plan import unit_size
-        from corpusforge.work.clean import CleanWork
 
         if engine.is_local and (line := warnings.of_units(units, engine.width(sys.maxsize))):
             execution.progress.say(line)
@@ -65,9 +65,9 @@ def _readable(made: Recipe, outcome: Outcome) -> Outcome:
 
 def cleaner_of(made: Recipe) -> Cleaner:
     """The cleaner of a recipe, checked: what it needs is there."""
-    from corpusforge.clean.chain import cleaner_of as chain
+    from corpusforge.clean.cleaner import cleaner_of as chain
     from corpusforge.clean.packs import load_pack
-    from corpusforge.clean.url_lists import UrlLists
+    from corpusforge.clean.urls import UrlLists
 
     settings = made.clean
     lists = UrlLists(made.urls.allow, made.urls.block, made.urls.block_substrings)

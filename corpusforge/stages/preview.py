@@ -59,7 +59,7 @@ def clean(made: Recipe, sample: int) -> Preview:
 
     Raises `errors.InputUnreadable` where none of them could be read.
     """
-    from corpusforge.work.clean import all_tallies
+    from corpusforge.clean.work import all_tallies
 
     cleaner, options, units = cleaner_of(made), read_options(made), plan(made)
     tallies: shards.Tallies = {}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from corpusforge.clean.apply import Cleaner
-from corpusforge.clean.chain import cleaner_of
+from corpusforge.clean.cleaner import Cleaner, cleaner_of
 from corpusforge.clean.packs import load_pack
 from corpusforge.documents.plan import Unit, plan_units
 from tests.beam.documents_on_disk import sentences

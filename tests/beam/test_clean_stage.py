@@ -15,10 +15,10 @@ from corpusforge import shards
 from corpusforge.beam import clean
 from corpusforge.beam.engine import BeamEngine
 from corpusforge.beam.sdk import counters
+from corpusforge.clean.work import CleanWork
 from corpusforge.documents.plan import unit_size
 from corpusforge.documents.read import ReadOptions, read_unit
 from corpusforge.progress import Silent
-from corpusforge.work.clean import CleanWork
 from tests.beam.raw_pages import UNIT_BYTES, cleaner, plan, write_pages
 from tests.beam.test_stage_graphs import content
 from tests.beam.test_transforms import finished

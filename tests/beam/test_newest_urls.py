@@ -17,11 +17,11 @@ from warcio.warcwriter import WARCWriter
 
 from corpusforge import recipe, shards
 from corpusforge.beam import urls as beam_urls
+from corpusforge.clean import url_duplicates as work_urls
 from corpusforge.sections import Recipe
 from corpusforge.shards import Manifest
 from corpusforge.stages import clean
 from corpusforge.stages.stage import Execution
-from corpusforge.work import urls as work_urls
 from tests.oracles import c4_urls
 
 TEXT = "This is a line that has quite enough words in it. So has this other one here. And a third one stands here too."

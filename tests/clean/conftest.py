@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
+from corpusforge.clean.c4_lines import Rules
 from corpusforge.clean.packs import load_rules
-from corpusforge.clean.rules import Rules
 from corpusforge.schemas import DOCUMENTS
 
 

@@ -15,10 +15,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from corpusforge import errors
-from corpusforge.clean.apply import Cleaner, explain
-from corpusforge.clean.chain import cleaner_of
+from corpusforge.clean.c4_lines import Rules
+from corpusforge.clean.cleaner import Cleaner, cleaner_of, explain
 from corpusforge.clean.packs import load_pack, load_rules
-from corpusforge.clean.rules import Rules
 from corpusforge.schemas import DOCUMENTS, REJECTS
 from corpusforge.sentences import punkt as punkt_parameters
 from corpusforge.sentences.splitter import sentence_spans

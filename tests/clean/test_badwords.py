@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from corpusforge import errors
 from corpusforge.clean.badwords import Badwords, BadwordsStep, load_badwords
 from corpusforge.clean.c4 import C4Step
+from corpusforge.clean.c4_lines import Rules
 from corpusforge.clean.fetch import LISTS
-from corpusforge.clean.rules import Rules
 from tests.oracles.c4_tfds import bad_word
 
 ENTRIES = ["bad", "ki", "kiss", "two words", "a.b", "$$$", "schlaß", "плохо", "坏", "(x)"]

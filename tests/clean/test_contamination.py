@@ -20,10 +20,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from corpusforge import errors
-from corpusforge.clean.composed import composed
-from corpusforge.clean.contamination import ContaminationStep
-from corpusforge.clean.evaluation_texts import evaluation_texts
-from corpusforge.clean.ngrams import normal_words
+from corpusforge.clean.contamination import ContaminationStep, evaluation_texts
+from corpusforge.clean.ngrams import composed, normal_words
 from tests.oracles.contamination import contaminated, words
 
 Documents = Callable[..., pa.RecordBatch]
@@ -195,7 +193,7 @@ def test_files_that_are_too_large_are_refused(
 ) -> None:
     """Whatever they unpack to: before the run, and before they fill the memory."""
     for limit, value in {"MOST_ROW": 1000, "MOST_JSON": 2000, "MOST_TEXT": 5000, "BATCH_BYTES": 1000}.items():
-        monkeypatch.setattr(f"corpusforge.clean.evaluation_texts.{limit}", value)
+        monkeypatch.setattr(f"corpusforge.clean.contamination.{limit}", value)
     (tmp_path / name).write_bytes(data)
     with pytest.raises(errors.InputUnreadable, match=said) as caught:
         ContaminationStep((str(tmp_path / name),)).check()
@@ -203,7 +201,7 @@ def test_files_that_are_too_large_are_refused(
 
 
 def test_row_groups_that_are_too_large_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("corpusforge.clean.evaluation_texts.MOST_JSON", 2000)
+    monkeypatch.setattr("corpusforge.clean.contamination.MOST_JSON", 2000)
     pq.write_table(pa.table({"text": [f"text {i}" for i in range(2000)]}), tmp_path / "a.parquet")
     with pytest.raises(errors.InputUnreadable, match="row group is larger than 2000"):
         list(evaluation_texts([str(tmp_path)]))

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpusforge.clean import copies
+from corpusforge.clean import url_duplicates
 from corpusforge.documents.records import document_id
 from tests.oracles import c4_urls
 
@@ -46,13 +46,13 @@ def test_as_chosen_one_by_one(records: list[Record], random: object) -> None:
         ids, urls, times, contents = zip(*rows, strict=True) if rows else ((), (), (), ())
         kind = pa.timestamp("s", tz="UTC")
         columns = pa.array(ids, pa.string()), pa.array(urls, pa.string()), pa.array(times, kind)
-        found = copies.origins_of(*columns, pa.array(contents, pa.uint64()))
+        found = url_duplicates.origins_of(*columns, pa.array(contents, pa.uint64()))
         cut = len(found) // 2
-        blocks += [copies.pack_origins(part, unit) for part in (found.slice(0, cut), found.slice(cut))]
+        blocks += [url_duplicates.pack_origins(part, unit) for part in (found.slice(0, cut), found.slice(cut))]
     random.shuffle(blocks)  # type: ignore[attr-defined]
     wanted, told = expected(records), {}
-    for unit, packed in copies.find_older(blocks):
-        older = copies.unpack_older([packed])
+    for unit, packed in url_duplicates.find_older(blocks):
+        older = url_duplicates.unpack_older([packed])
         names = [document_id(f"unit-{unit}", i) for i in range(len(records))]
         which, kept = older.among(pa.array(names, pa.string()))
         told |= dict(zip(np.array(names)[which].tolist(), kept.to_pylist(), strict=True))
@@ -60,19 +60,19 @@ def test_as_chosen_one_by_one(records: list[Record], random: object) -> None:
 
 
 def test_no_records() -> None:
-    assert copies.find_older([]) == []
-    which, kept = copies.unpack_older([]).among(pa.array([document_id("a", 1)]))
+    assert url_duplicates.find_older([]) == []
+    which, kept = url_duplicates.unpack_older([]).among(pa.array([document_id("a", 1)]))
     assert not which.any()
     assert len(kept) == 0
 
 
 def test_ids_pass_through_numbers() -> None:
     ids = pa.array([document_id("a", i) for i in range(100)])
-    assert copies.ids_of(*copies.id_words(ids)).equals(ids)
-    assert copies.ids_of(*copies.id_words(ids.slice(3, 5))).equals(ids.slice(3, 5))
+    assert url_duplicates.ids_of(*url_duplicates.id_words(ids)).equals(ids)
+    assert url_duplicates.ids_of(*url_duplicates.id_words(ids.slice(3, 5))).equals(ids.slice(3, 5))
 
 
 def test_times_keep_their_order() -> None:
     moments = [datetime.datetime(y, 1, 1, tzinfo=datetime.UTC) for y in (1, 1969, 1970, 2024, 9999)]
-    found = copies.order_of_times(pa.array([None, *moments], pa.timestamp("s", tz="UTC")))
+    found = url_duplicates.order_of_times(pa.array([None, *moments], pa.timestamp("s", tz="UTC")))
     assert (np.diff(found.astype(object)) > 0).all()

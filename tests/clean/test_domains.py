@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpusforge import errors
-from corpusforge.clean.domains import Domains, hosts_of, load_domains, read_entries
+from corpusforge.clean.urls import Domains, hosts_of, load_domains, read_entries
 from tests.oracles import c4_urls
 
 LABELS = st.sampled_from(["a", "b", "co", "uk", "org", "x-1"])

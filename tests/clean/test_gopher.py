@@ -14,8 +14,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from corpusforge import errors
-from corpusforge.clean.gopher import REASONS, GopherStep
-from corpusforge.clean.gopher_rules import GopherRules
+from corpusforge.clean.gopher import REASONS, GopherRules, GopherStep
 from corpusforge.clean.packs import load_pack
 from tests.oracles.gopher import first_broken
 

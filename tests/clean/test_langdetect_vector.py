@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from langdetect.detector import Detector
 from langdetect.utils.ngram import NGram
 
-from corpusforge.clean import detectors, langdetect_ngrams, langdetect_profiles, langdetect_trials
-from corpusforge.clean.detectors import guess_languages, langdetect_probabilities
+from corpusforge.clean import langdetect, langdetect_profiles, language
+from corpusforge.clean.language import guess_languages, langdetect_probabilities
 from tests.clean.texts_in_languages import SENTENCES, pages_of
 from tests.oracles import langdetect_package as package
 
@@ -63,8 +63,8 @@ def test_nothing_to_go_by() -> None:
 def test_texts_that_never_settle(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands of draws, so that more random words are needed than were made at first."""
     made: list[int] = []
-    stream = langdetect_trials.stream
-    monkeypatch.setattr(langdetect_trials, "stream", lambda seed, length: made.append(length) or stream(seed, length))
+    stream = langdetect.stream
+    monkeypatch.setattr(langdetect, "stream", lambda seed, length: made.append(length) or stream(seed, length))
     same([text * 30 for text in ("中文", "的是 ", "no mi", "sa ti la")])
     assert max(made) > min(made) == 4096
 
@@ -81,26 +81,26 @@ def test_an_address_over_the_edge_of_the_head(start: int) -> None:
     """Where only the head of a long text is searched, what is cut through there does not matter."""
     text = ("ab cd " * 4000)[:start] + "https://" + "x" * 2000 + " " + "efg " * 4000
     whole = NGram.normalize_vi(Detector.MAIL_RE.sub(" ", Detector.URL_RE.sub(" ", text)))
-    assert langdetect_ngrams.prepare(pa.array([text])) == [whole[:10_000]]
+    assert langdetect_profiles.prepare(pa.array([text])) == [whole[:10_000]]
 
 
 @given(st.lists(st.sampled_from([*"aZ0.-_@@ é\n", "a" * 63, "b" * 64, "c" * 255, "d" * 256, "."]), max_size=25))
 def test_mail_addresses(pieces: list[str]) -> None:
     text = "".join(pieces)
-    assert langdetect_ngrams._without_mail(text) == Detector.MAIL_RE.sub(" ", text)
+    assert langdetect_profiles._without_mail(text) == Detector.MAIL_RE.sub(" ", text)
 
 
 @given(st.text("aeAuoy\u0300\u0301\u0302\u0303\u0309\u0323 ", max_size=12))
 def test_vietnamese_letters(text: str) -> None:
-    assert langdetect_ngrams.prepare(pa.array([text])) == [NGram.normalize_vi(text)]
+    assert langdetect_profiles.prepare(pa.array([text])) == [NGram.normalize_vi(text)]
 
 
 @pytest.fixture
 def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(langdetect_trials, "LANES", 3)
-    monkeypatch.setattr(langdetect_trials, "TAIL", 1)
-    monkeypatch.setattr(langdetect_ngrams, "BLOCK_CHARACTERS", 50)
-    monkeypatch.setattr(detectors, "GROUP_CHARACTERS", 200)
+    monkeypatch.setattr(langdetect, "LANES", 3)
+    monkeypatch.setattr(langdetect, "TAIL", 1)
+    monkeypatch.setattr(langdetect_profiles, "BLOCK_CHARACTERS", 50)
+    monkeypatch.setattr(language, "GROUP_CHARACTERS", 200)
     yield
 
 

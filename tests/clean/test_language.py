@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 
 from corpusforge import errors
-from corpusforge.clean.detectors import DETECTORS, Guesses, guess_languages, libraries_of
-from corpusforge.clean.language import LanguageStep, check_language
+from corpusforge.clean.language import DETECTORS, Guesses, LanguageStep, check_language, guess_languages, libraries_of
 from tests.clean.texts_in_languages import SENTENCES, pages_of
 from tests.oracles import langdetect_package as package
 

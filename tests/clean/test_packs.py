@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from corpusforge import errors
-from corpusforge.clean.apply import Cleaner, explain
 from corpusforge.clean.c4 import C4Step
+from corpusforge.clean.c4_lines import Rules
+from corpusforge.clean.cleaner import Cleaner, explain
 from corpusforge.clean.packs import list_packs, load_pack
-from corpusforge.clean.rules import Rules
 from corpusforge.sentences.splitter import sentence_spans
 from tests.oracles.c4_packs import clean_page, line_reason
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from corpusforge import errors
-from corpusforge.clean.apply import Cleaner, explain
+from corpusforge.clean.cleaner import Cleaner, explain
 from corpusforge.clean.packs import load_pack
 from corpusforge.clean.patterns import Patterns, PatternsStep
 

@@ -12,8 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from corpusforge import errors
-from corpusforge.clean.pii import KINDS, MASKS, PiiStep
-from corpusforge.clean.pii_finds import find
+from corpusforge.clean.pii import KINDS, MASKS, PiiStep, find
 from corpusforge.text import text_bytes
 from tests.oracles.pii import finds
 

@@ -9,8 +9,8 @@ import pytest
 
 from corpusforge import errors
 from corpusforge.bundled import bundled
+from corpusforge.clean.c4_lines import Rules
 from corpusforge.clean.packs import Settings, diff_packs, list_packs, load_pack, load_rules, recorded_pack, step_of
-from corpusforge.clean.rules import Rules
 
 PACK = (bundled("rules") / "c4-tfds-3.1.toml").read_text("utf-8")
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpusforge import errors
-from corpusforge.clean.url_lists import UrlLists
+from corpusforge.clean.urls import UrlLists
 from corpusforge.schemas import DOCUMENTS
 from tests.oracles import c4_urls
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpusforge.clean import pieces as cut
-from corpusforge.clean.words import Words, find_words
+from corpusforge.clean import measures as cut
+from corpusforge.clean.measures import Words, find_words
 from corpusforge.text import byte_slices, text_bytes
 from tests.oracles.gopher import duplicates
 

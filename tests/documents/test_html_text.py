@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpusforge import errors
-from corpusforge.documents import html_limits, html_tags, pages
-from corpusforge.documents.html_text import PageRefused, check_html, page_text
+from corpusforge.documents import html, pages
+from corpusforge.documents.html import PageRefused, check_html, page_text
 from tests.documents.raw_inputs import page, read_all, warc_record
 from tests.oracles import html_depth
 
@@ -65,8 +65,8 @@ MORE = [
 @settings(deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=60).map("".join))
 def test_depth_as_counted_one_by_one(text: str) -> None:
-    assert html_tags.depth_as_written(text, names=("div", "article")) == html_depth.depth(text, {"div", "article"})
-    assert html_tags.depth_as_written(text, without=("p",)) == html_depth.depth(text, html_depth.ALL - {"p"})
+    assert html.depth_as_written(text, names=("div", "article")) == html_depth.depth(text, {"div", "article"})
+    assert html.depth_as_written(text, without=("p",)) == html_depth.depth(text, html_depth.ALL - {"p"})
 
 
 @settings(deadline=None)
@@ -75,8 +75,8 @@ def test_tags_as_a_browser_reads_them(text: str, most: int) -> None:
     """Depth and attributes beside the tokenizer written out character by character."""
     tags = html_depth.tokens(text)
     named = "".join(f"<{name}>" for name, _ in tags)
-    assert html_tags.depth(text, names=("div", "b")) == html_depth.depth(named, {"div", "b"})
-    assert html_tags.has_long_tag(text, most) == any(count > most for _, count in tags)
+    assert html.depth(text, names=("div", "b")) == html_depth.depth(named, {"div", "b"})
+    assert html.has_long_tag(text, most) == any(count > most for _, count in tags)
 
 
 @needs_trafilatura
@@ -122,8 +122,8 @@ ATTRIBUTES = " ".join(f"a{i}=b" for i in range(30_000))
 @pytest.mark.parametrize(
     ("text", "html", "said"),
     [
-        ("<p>" * (html_limits.MOST_TAGS + 1), "all", "tags"),
-        ("<p>" * (html_limits.MOST_TAGS_PRECISE + 1), "trafilatura", "tags"),
+        ("<p>" * (html.MOST_TAGS + 1), "all", "tags"),
+        ("<p>" * (html.MOST_TAGS_PRECISE + 1), "trafilatura", "tags"),
         ("<article>a" * 513, "main", "513 deep"),
         (f"<p {ATTRIBUTES}>", "all", "attributes"),
         (f"</p {ATTRIBUTES}>", "main", "attributes"),
@@ -164,8 +164,8 @@ def test_what_is_allowed_is_parsed() -> None:
 def test_looking_takes_linear_time(piece: str) -> None:
     began = time.monotonic()
     for names in ((), ("ul",)):
-        html_tags.depth(piece * 50_000, names=names)
-    html_tags.has_long_tag(piece * 50_000, 10**6)
+        html.depth(piece * 50_000, names=names)
+    html.has_long_tag(piece * 50_000, 10**6)
     assert time.monotonic() - began < 5  # in quadratic time: minutes
 
 
@@ -177,4 +177,4 @@ def test_no_real_page_is_refused(html: str, shared_data: Path, monkeypatch: pyte
     files = sorted(file for folder in ("warc", "warc_wrapped") for file in (shared_data / folder).iterdir())
     read_all(*files, html=html)
     assert len(seen) > 1000
-    assert [excess for page in seen if (excess := html_limits.excess_of(page, html))] == []
+    assert [excess for page in seen if (excess := html.excess_of(page, html))] == []

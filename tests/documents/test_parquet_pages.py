@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpusforge.documents import parquet_pages
-from corpusforge.documents.parquet_pages import DICTIONARY, BrokenHeader, claimed_needs, needs_of, pages_of
+from corpusforge.documents import parquet
+from corpusforge.documents.parquet import DICTIONARY, BrokenHeader, claimed_needs, needs_of, pages_of
 
 TEXTS = [f"Row {i % 700} " + "x" * (i % 300) for i in range(20_000)]
 
@@ -51,7 +51,7 @@ def test_long_statistics_in_a_header() -> None:
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_header_or_none(data: bytes) -> None:
     try:
-        fields, length = parquet_pages._read_header(io.BytesIO(data), 0)
+        fields, length = parquet._read_header(io.BytesIO(data), 0)
     except BrokenHeader:
         return
     assert 0 < length <= len(data)
@@ -60,6 +60,6 @@ def test_any_bytes_are_a_header_or_none(data: bytes) -> None:
 
 def test_a_header_that_never_ends() -> None:
     with pytest.raises(BrokenHeader):
-        parquet_pages._read_header(io.BytesIO(b"\x1c" * 10_000), 0)  # structures in structures
+        parquet._read_header(io.BytesIO(b"\x1c" * 10_000), 0)  # structures in structures
     with pytest.raises(BrokenHeader):
-        parquet_pages._read_header(io.BytesIO(b"\x18\xff\xff\xff\xff\x0f"), 0)  # 4 GB of text
+        parquet._read_header(io.BytesIO(b"\x18\xff\xff\xff\xff\x0f"), 0)  # 4 GB of text

@@ -1,4 +1,4 @@
-"""Tags of a page, one at a time, and how deep elements lie in each other: the oracle of `documents.html_tags`."""
+"""Tags of a page, one at a time, and how deep elements lie in each other: the oracle of `documents.html`."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Personal data, one document and one expression at a time: the oracle of `clean.pii_finds`."""
+"""Personal data, one document and one expression at a time: the oracle of `clean.pii`."""
 
 from __future__ import annotations
 
 import ipaddress
 import re
 
-from corpusforge.clean.pii_emails import FILES
+from corpusforge.clean.pii import FILES
 
 W = r"A-Za-z0-9_\x80-\U0010ffff"
 DOMAIN = re.compile(r"(?:[A-Za-z0-9]|\.(?=[A-Za-z0-9])|-(?=[A-Za-z0-9-])){0,128}")

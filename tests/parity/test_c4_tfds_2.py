@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from benchmarks.clean_vs_tfds import batches_of, ignore, oddities, prose, take, texts_of, web_pages
-from corpusforge.clean.apply import Cleaner
 from corpusforge.clean.c4 import C4Step
+from corpusforge.clean.cleaner import Cleaner
 from corpusforge.clean.packs import load_rules
 
 try:

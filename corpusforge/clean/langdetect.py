@@ -1,13 +1,13 @@
-"""The trials of langdetect: which languages drawn n-grams speak for, many documents side by side.
+"""The trials of langdetect: the language probabilities of many documents, side by side.
 
-Comes in: the `NGrams` of documents. Goes out: for every document the probabilities that langdetect 1.0.9 gives with
-seed 0, to the bit. The package draws n-grams one after another and multiplies 55 probabilities a draw, until one
-language has nearly all; seven times, each with another smoothing, and takes the mean (``detector.py``,
-`_detect_block`). The one decision: every detector starts from the same seed, so there is one stream of random words
-for all documents; a document is a position in it, and hundreds of documents draw at the same time.
+For every document the probabilities are those that langdetect 1.0.9 gives with seed 0, to the bit. The package draws
+n-grams one after another and multiplies 55 probabilities a draw, until one language has nearly all; seven times, each
+with another smoothing, and takes the mean (``detector.py``, `_detect_block`). Every detector starts from the same seed,
+so there is one stream of random words for all documents; a document is a position in it, and hundreds of documents draw
+at the same time.
 
-The order of floating-point operations is that of the package under Python 3.11. (From 3.12 on Python's own ``sum``
-rounds better, and the package's last bits depend on the Python that runs it; ours do not.)
+The order of floating-point operations is that of the package under Python 3.11. (Since 3.12 Python's own ``sum`` rounds
+better, and the package's last bits depend on the Python that runs it; ours do not.)
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from corpusforge.arrays import F64, I64, U32
-from corpusforge.clean.langdetect_ngrams import NGrams
-from corpusforge.clean.langdetect_profiles import Profiles
+from corpusforge.clean.langdetect_profiles import NGrams, Profiles
 
 TRIALS = 7
 DRAWS = 5

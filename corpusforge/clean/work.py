@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from corpusforge.clean.url_duplicates import OLDER_COPY, OlderCopies, leave_out
 from corpusforge.schemas import DOCUMENTS, REJECTS
 from corpusforge.shards import Tallies, add_tallies
 from corpusforge.units import Advance, UnitOutput, UnitResult
-from corpusforge.work.urls import OLDER_COPY, OlderCopies, leave_out
 
 if TYPE_CHECKING:
-    from corpusforge.clean.apply import Cleaned, Cleaner
+    from corpusforge.clean.cleaner import Cleaned, Cleaner
     from corpusforge.documents.plan import Unit
     from corpusforge.documents.read import RawBatch, ReadOptions
 

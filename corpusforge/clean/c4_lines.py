@@ -1,28 +1,71 @@
-"""Which lines stay: every line of a column of documents judged at once.
+"""The rules of packs of the kind "c4", and which lines of a page they keep: all lines of a column judged at once.
 
-Comes in: a string column. Goes out: `Judged`: where each line lies, the code of the first rule that took it, and the
-text of those that got past the rules of form. The order of the rules is that of tensorflow-datasets 4.9.10,
-``text/c4_utils.py``, ``clean_page``: they run in the order of the codes, and the first that applies decides.
-
-Rules of form (end mark, words) look at the column's own bytes and at the edges of lines only; what is left, which is
-what may be kept, is copied once and searched.
+Every implementation calls itself C4 and no two agree, so all constants come from the pack. The order of the rules is
+that of tensorflow-datasets 4.9.10, ``text/c4_utils.py``, ``clean_page``: they run in the order of the codes, and the
+first that applies decides. Rules of form (end mark, words) read the column's own bytes at the edges of lines; only the
+lines that remain are copied, once, and searched for phrases.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from corpusforge import errors
 from corpusforge.arrays import I64, U8, Bools
-from corpusforge.clean.phrases import Phrases
-from corpusforge.clean.rules import Rules
+from corpusforge.clean.pack import Pack
 from corpusforge.clean.step import KEPT, Codes
 from corpusforge.text import byte_slices, line_spans, text_bytes
+
+
+@dataclass(frozen=True)
+class Rules(Pack):
+    """A pack of the kind "c4". Numbers of 0, false and empty lists switch a rule off."""
+
+    max_page_characters: int  # a page with more is dropped unread
+    min_paragraphs: int  # a page needs so many lines (cut at "\n" only) of min_paragraph_characters
+    min_paragraph_characters: int
+    phrases_anywhere: bool  # lorem_ipsum and curly_brace look at the whole page as it came, not at kept lines only
+    max_word_characters: int  # a line with a longer white-space word is dropped
+    numbered_citations: bool  # delete "[12]" and "[]"
+    citations: tuple[str, ...]  # delete these as they stand
+    end_marks: tuple[str, ...]  # a line must end in one
+    no_end_marks: tuple[str, ...]  # and must not end in one of these
+    min_words: int  # white-space words of a line
+    words_with_citations: bool  # words are counted before citations are deleted
+    min_characters: int  # characters of a line that are no white space, for text without spaces between words
+    lorem_ipsum: tuple[str, ...]  # found in a lower-cased line: the page goes
+    javascript: tuple[str, ...]  # found in a lower-cased line: the line goes
+    curly_brace: tuple[str, ...]  # found in a line: the page goes
+    policy: tuple[str, ...]  # found in a lower-cased line: the line goes
+    badwords_in_lines: bool  # an English bad word in a line that is kept so far: the page goes, before any other step
+    min_sentences: int  # of a page, counted in its kept lines
+    builtin_sentences: bool  # counted by the built-in splitter, whatever the setting says
+    badword_fraction: float  # of pages with a bad word, the share that goes, by hash of the URL
+    badword_substring_languages: tuple[str, ...]  # bad words need no word edges in these
+    badwords_removed: tuple[str, ...]  # "language:entry" left out of the lists
+
+    @property
+    def judges_lines(self) -> bool:
+        """Whether any rule looks at lines; where none does, the text of a page stays as it came."""
+        phrases = self.javascript or self.policy or self.badwords_in_lines
+        if not self.phrases_anywhere:
+            phrases = phrases or self.lorem_ipsum or self.curly_brace
+        deleted = self.numbered_citations or self.citations
+        form = self.end_marks or self.no_end_marks or self.min_words or self.min_characters or self.max_word_characters
+        return bool(phrases or deleted or form or self.min_sentences)
+
+    def check(self, where: str) -> None:
+        """A share is a share."""
+        if self.badword_fraction > 1:
+            raise errors.RecipeInvalid(where, f"badword_fraction = {self.badword_fraction:g}", "it is a share, 0 to 1")
+
 
 LONG_WORD, NO_MARK, FEW_WORDS, FEW_CHARACTERS, LOREM_IPSUM, JAVASCRIPT, CURLY_BRACE, POLICY = range(1, 9)
 BADWORD, BLANK = 9, 10
@@ -251,3 +294,72 @@ def _judge_content(texts: pa.StringArray, rules: Rules) -> Codes:
     if not rules.phrases_anywhere:
         codes[phrases.holding_lowered(rules.lorem_ipsum)] = LOREM_IPSUM
     return codes
+
+
+_INTO_ASCII = ("\u0130", "\u212a")
+"""The letters beyond ASCII that `str.lower` turns into ASCII ones: dotted capital I and the Kelvin sign (Unicode 15,
+UnicodeData.txt and SpecialCasing.txt)."""
+
+
+class Phrases:
+    """A column prepared for several searches."""
+
+    def __init__(self, texts: pa.StringArray) -> None:
+        data, self._offsets = text_bytes(texts)
+        self._texts = texts
+        self._content = data[self._offsets[0] : self._offsets[-1]].tobytes()
+        self._lowered = self._content.lower()
+        self._odd = _holding(self._content, self._offsets, _INTO_ASCII)
+
+    def holding(self, phrases: tuple[str, ...]) -> I64:
+        """Numbers of the texts that hold one of the phrases as it is written."""
+        return _holding(self._content, self._offsets, phrases)
+
+    def holding_lowered(self, phrases: tuple[str, ...]) -> I64:
+        """Numbers of the texts whose lower case holds one of the phrases."""
+        if not all(phrase.isascii() for phrase in phrases):
+            # A Python loop with a reason: bytes are lower-cased as ASCII; no bundled pack has such a phrase.
+            texts = enumerate(self._texts.to_pylist())
+            return np.array([n for n, text in texts if any(p in text.lower() for p in phrases)], np.int64)
+        found = _holding(self._lowered, self._offsets, phrases)
+        if not len(self._odd):
+            return found
+        # A Python loop with a reason: only the few texts with one of two rare letters.
+        lower = {n: self._texts[n].as_py().lower() for n in self._odd.tolist()}
+        held = [n for n, text in lower.items() if any(phrase in text for phrase in phrases)]
+        return np.union1d(np.setdiff1d(found, self._odd), np.array(held, np.int64))
+
+
+def _holding(content: bytes, offsets: I64, phrases: tuple[str, ...]) -> I64:
+    """Numbers of the texts that hold one of the phrases; ``content`` begins at ``offsets[0]``.
+
+    Python loops with a reason: one step a text that holds a probe, and these are rare; the search itself is C.
+    """
+    edges, needles = offsets - offsets[0], [phrase.encode() for phrase in phrases]
+    found: set[int] = set()
+    for probe in _probes(phrases):
+        at = content.find(probe)
+        while at >= 0:
+            number = int(np.searchsorted(edges, at, "right")) - 1
+            start, stop = int(edges[number]), int(edges[number + 1])
+            # A hit may lie across two texts, or be a part of a phrase only. Either way this text is settled.
+            if number not in found and any(content.find(needle, start, stop) >= 0 for needle in needles):
+                found.add(number)
+            at = content.find(probe, stop)
+    return np.array(sorted(found), np.int64)
+
+
+@cache
+def _probes(phrases: tuple[str, ...]) -> tuple[bytes, ...]:
+    """A few strings of which every phrase holds one: long words that phrases share, else phrases as they stand.
+
+    >>> _probes(("use cookies", "cookie policy", "terms of use"))
+    (b'cookie', b'terms of use')
+    """
+    found, left = [], list(phrases)
+    while left:
+        words = {word for phrase in left for word in phrase.split() if len(word) > 4} | set(left)
+        best = max(sorted(words), key=lambda word: (sum(word in phrase for phrase in left), len(word)))
+        found.append(best.encode())
+        left = [phrase for phrase in left if best not in phrase]
+    return tuple(found)

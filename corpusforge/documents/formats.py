@@ -1,7 +1,6 @@
-"""What format a file is in: by its name, else by its first bytes.
+"""The formats of input files, and which one a file is in: by its name, else by its first bytes.
 
-Comes in: a path. Goes out: "warc" (also ARC and WAT), "wet", "jsonl", "parquet" or "text". The one decision: a name
-that says it is believed; only others are opened.
+A name with a known ending is believed; only other files are opened.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from itertools import islice
 from pathlib import PurePosixPath
 
 from corpusforge import errors
-from corpusforge.documents import arc
+from corpusforge.documents import warc
 from corpusforge.documents.encodings import MARKS
 from corpusforge.documents.files import Damaged, blocks, codec_of, open_input
 
@@ -69,7 +68,7 @@ def _format_by_content(path: str) -> str:
 def _content(head: bytes) -> str | None:
     if head.startswith(b"WARC/"):
         return "warc"
-    if arc.is_arc(head):
+    if warc.is_arc(head):
         return "warc"
     if head.lstrip().startswith(b'{"') and b"\n" in head:
         return "jsonl"

@@ -1,8 +1,7 @@
-"""Text in composed form (Unicode's NFC): "é" is one character, however it was typed.
+"""Text in composed form (Unicode NFC): "é" is one character, however it was typed.
 
-Comes in: a string column. Goes out: the same column, or one in which some rows are composed. The one decision: most
-text is in that form already, so only rows with a character that could change (a combining mark behind a letter, a jamo,
-a compatibility ideograph) are normalised; to find them costs a look at the first two bytes of characters beyond ASCII.
+Most text is in that form already, so only rows with a character that could change (a combining mark after a letter, a
+jamo, a compatibility ideograph) are normalized; finding them reads the first two bytes of characters beyond ASCII.
 """
 
 from __future__ import annotations

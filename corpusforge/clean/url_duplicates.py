@@ -1,0 +1,306 @@
+"""Keep the newest page of each URL: scan the input for URLs, compare them, leave older copies out.
+
+    units -> ScanWork -> origins/, a row of 48 bytes a record with a URL, in a folder of its own
+    -> (partition, packed block) -> shuffle -> find_older -> (unit, packed rows) -> older-N/
+    leave_out(raw, older): a batch of the reader without them; they are rejects, ``page:older-copy``
+
+As in C4 the newest page stays (tensorflow-datasets, ``text/c4_utils.py``, ``select_newest_page``). Where times do not
+decide (C4 takes whichever comes first), the smallest hash of the content stays, a record of unknown time is older than
+any other, and of records with the same content the smallest id stays. So the result depends neither on order nor on how
+the input is cut into files. A record without a URL, or whose URL is nothing but a scheme, is a copy of nothing.
+
+Input is read twice, the first time without extracting text from HTML. An older copy is named by its document's id, so
+nothing depends on where a unit resumes after a crash.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import xxhash
+
+from corpusforge import shards
+from corpusforge.arrays import U64, Bools
+from corpusforge.clean.urls import normalise_urls
+from corpusforge.schemas import REJECTS
+from corpusforge.text import text_bytes
+from corpusforge.units import Advance, UnitOutput, UnitResult
+
+if TYPE_CHECKING:
+    from corpusforge.documents.plan import Unit
+    from corpusforge.documents.read import RawBatch, ReadOptions
+
+
+ORIGINS = pa.schema(
+    [
+        pa.field("hash", pa.uint64(), nullable=False),  # xxh3-64 of the normalised URL
+        pa.field("time", pa.uint64(), nullable=False),  # `order_of_times`
+        pa.field("content", pa.uint64(), nullable=False),  # a hash of it
+        pa.field("high", pa.uint64(), nullable=False),  # the first 16 digits of DOCUMENTS.id
+        pa.field("low", pa.uint64(), nullable=False),  # the last 16
+    ]
+)
+"""One row a record that has a URL."""
+
+OLDER = pa.schema([pa.field(name, pa.uint64(), nullable=False) for name in ("high", "low", "kept_high", "kept_low")])
+"""One row an older copy: its id and that of the newest."""
+
+BLOCK_BYTES = 48
+"""Bytes a record in a block: the columns of ORIGINS and the unit, one behind the other, little-endian uint64."""
+
+OLDER_BYTES = 32
+"""Bytes an older copy in `find_older`'s answer: the columns of OLDER."""
+
+_EPOCH = np.int64(1) << np.int64(62)
+"""Added to seconds since 1970, so that times before it are positive; 0 is left for unknown times."""
+
+
+def origins_of(ids: pa.Array, urls: pa.Array, times: pa.Array, content: pa.Array) -> pa.RecordBatch:
+    """The ORIGINS rows of some records; ``times``: timestamps in seconds."""
+    normalised = normalise_urls(urls)
+    chosen = pc.fill_null(pc.not_equal(normalised, ""), False)
+    high, low = id_words(ids.filter(chosen))
+    hashes, times = _hashes(normalised.filter(chosen)), order_of_times(times.filter(chosen))
+    columns = [*map(pa.array, (hashes, times)), content.filter(chosen), pa.array(high), pa.array(low)]
+    return pa.RecordBatch.from_arrays(columns, schema=ORIGINS)
+
+
+def order_of_times(times: pa.Array) -> U64:
+    """Numbers in the order of the times; 0 for null.
+
+    >>> order_of_times(pa.array([None, 0, 1], pa.timestamp("s", tz="UTC"))).argsort().tolist()
+    [0, 1, 2]
+    """
+    seconds = np.asarray(pc.fill_null(times.cast(pa.int64()), -_EPOCH), np.int64)
+    return (seconds + _EPOCH).astype(np.uint64)
+
+
+def id_words(ids: pa.Array) -> tuple[U64, U64]:
+    """DOCUMENTS.id as two numbers.
+
+    >>> [w.tolist() for w in id_words(pa.array(["00000000000000ff0000000000000001"]))]
+    [[255], [1]]
+    """
+    data, offsets = text_bytes(ids)
+    digits = data[offsets[0] : offsets[-1]].tobytes().decode()
+    words = np.frombuffer(bytes.fromhex(digits), ">u8").reshape(-1, 2).astype(np.uint64)
+    return words[:, 0], words[:, 1]
+
+
+def ids_of(high: U64, low: U64) -> pa.StringArray:
+    """The ids of two numbers each."""
+    digits = np.stack([high, low], 1).astype(">u8").tobytes().hex()
+    offsets = np.arange(len(high) + 1, dtype=np.int32) * 32
+    return pa.StringArray.from_buffers(len(high), pa.py_buffer(offsets), pa.py_buffer(digits.encode()))
+
+
+def pack_origins(rows: pa.RecordBatch, unit: int) -> bytes:
+    """ORIGINS rows of a unit as bytes, `BLOCK_BYTES` each."""
+    columns = [column.to_numpy() for column in rows.columns]
+    return np.stack([*columns, np.full(rows.num_rows, unit, np.uint64)]).astype("<u8").tobytes()
+
+
+def find_older(blocks: Iterable[bytes]) -> list[tuple[int, bytes]]:
+    """Of the records of these blocks all that are older copies, as packed OLDER rows for each unit (ascending).
+
+    ``blocks``: from `pack_origins`, of any units in any order; equal hashes must all be among them.
+    """
+    hashes, times, contents, highs, lows, units = _unpack(blocks, 6)
+    by_hash = np.argsort(hashes)
+    ordered = hashes[by_hash]
+    equal = ordered[1:] == ordered[:-1]
+    repeated = np.zeros(len(ordered), np.bool_)
+    repeated[1:] = equal
+    repeated[:-1] |= equal
+    chosen = by_hash[repeated]
+    columns = (hashes, times, contents, highs, lows, units)
+    hashes, times, contents, highs, lows, units = (column[chosen] for column in columns)
+    order = np.lexsort((lows, highs, contents, ~times, hashes))  # ~: the newest first
+    hashes, highs, lows, units = hashes[order], highs[order], lows[order], units[order]
+    is_newest = np.ones(len(hashes), np.bool_)
+    is_newest[1:] = hashes[1:] != hashes[:-1]
+    newest = np.flatnonzero(is_newest)[np.cumsum(is_newest) - 1]
+    older = np.flatnonzero(~is_newest)
+    older = older[np.argsort(units[older], kind="stable")]
+    rows = np.stack([highs[older], lows[older], highs[newest[older]], lows[newest[older]]])
+    names, first = np.unique(units[older], return_index=True)
+    bounds = [*first.tolist(), len(older)]
+    return [
+        (int(name), rows[:, a:b].astype("<u8").tobytes())
+        for name, a, b in zip(names.tolist(), bounds[:-1], bounds[1:], strict=True)
+    ]
+
+
+class Older(NamedTuple):
+    """The older copies of a unit, ascending by id, and the copy of each that stays."""
+
+    high: U64
+    low: U64
+    kept_high: U64
+    kept_low: U64
+
+    def among(self, ids: pa.Array) -> tuple[Bools, pa.StringArray]:
+        """Which of these documents are older copies, and the ids of the newest of those."""
+        high, low = id_words(ids)
+        if not len(self.high):
+            return np.zeros(len(ids), np.bool_), pa.array([], pa.string())
+        # Two ids with equal first halves: 2^-64 a pair, and then the first of them is looked at only.
+        at = np.minimum(np.searchsorted(self.high, high), len(self.high) - 1)
+        found = (self.high[at] == high) & (self.low[at] == low)
+        return found, ids_of(self.kept_high[at[found]], self.kept_low[at[found]])
+
+
+def unpack_older(blocks: Iterable[bytes]) -> Older:
+    """The older copies of a unit from any number of packed answers."""
+    columns = _unpack(blocks, 4)
+    order = np.lexsort((columns[1], columns[0]))
+    return Older(*(column[order] for column in columns))
+
+
+def _unpack(blocks: Iterable[bytes], columns: int) -> list[U64]:
+    parts = [np.frombuffer(block, "<u8").reshape(columns, -1) for block in blocks]
+    if not parts:
+        return [np.zeros(0, np.uint64)] * columns
+    return [np.concatenate([part[k] for part in parts]).astype(np.uint64, copy=False) for k in range(columns)]
+
+
+def _hashes(normalised: pa.StringArray) -> U64:
+    # A loop with a reason: one C call a URL (0.2 us) against kilobytes of page each.
+    digest = xxhash.xxh3_64_intdigest
+    return np.fromiter((digest(url.encode()) for url in normalised.to_pylist()), np.uint64, len(normalised))
+
+
+OLDER_COPY = "page:older-copy"
+
+# As work.dedupe has it, measured there: Beam's local runner holds about 3.5 times of what it shuffles. Here every
+# record is shuffled once, and at worst every one again as an older copy; sorting one partition takes its block, its
+# columns, an order and the ordered columns.
+_SHUFFLE_FACTOR = 3.5
+_SORT_BYTES = 130
+
+
+@dataclass(frozen=True)
+class ScanWork:
+    """Lists the origins of a unit's documents. ``folder``: where ``origins/`` and its entries go."""
+
+    folder: str
+    options: ReadOptions
+
+    def __call__(self, unit: Unit, advance: Advance) -> UnitResult:
+        """Scan one unit; one that is done is not read again."""
+        from corpusforge.documents.read import read_origins
+
+        with UnitOutput(self.folder, unit.number, {"origins": (ORIGINS, "arrow")}, shard_bytes=1 << 62) as output:
+            if output.done:
+                return output.result(resumed=True)
+            position = 0
+            for found, consumed in read_origins(unit, self.options):
+                rows = origins_of(*(found[name] for name in ("id", "url", "timestamp", "content")))
+                position += found.num_rows
+                counted = {"origins": rows.num_rows}
+                output.write({"origins": rows}, position=position, size=0, tallies={}, statistics=counted)
+                advance(consumed)
+            return output.finish()
+
+
+def origins_path(folder: str, unit: int) -> str:
+    """Where `ScanWork` writes the origins of a unit."""
+    return shards.join(folder, f"origins/part-{unit:05d}-00000.arrow")
+
+
+def blocks(path: str, unit: int, partitions: int, round: int, rounds: int) -> list[tuple[int, bytes]]:
+    """The records of one unit that belong to a round (from 0), as (partition, packed block), ascending."""
+    table = pa.Table.from_batches(shards.read_shard(path), ORIGINS).combine_chunks()
+    if not table.num_rows:
+        return []
+    rows = table.to_batches()[0]
+    slots = _slots(rows.column("hash").to_numpy(), partitions * rounds)
+    chosen = np.flatnonzero(slots // np.uint64(partitions) == round)
+    partition = (slots[chosen] % np.uint64(partitions)).astype(np.uint16)
+    order = np.argsort(partition, kind="stable")
+    rows, partition = rows.take(pa.array(chosen[order])), partition[order]
+    bounds = np.searchsorted(partition, np.arange(partitions + 1)).tolist()
+    return [
+        (number, pack_origins(rows.slice(a, b - a), unit))
+        for number, (a, b) in enumerate(itertools.pairwise(bounds))
+        if a < b
+    ]
+
+
+def plan_rounds(records: int, memory_bytes: int, partitions: int) -> int:
+    """The fewest rounds for which the shuffle and the sorting of one partition fit the memory.
+
+    >>> plan_rounds(1_000_000, 1 << 30, 64), plan_rounds(100_000_000, 1 << 30, 64)
+    (1, 27)
+    """
+    a_record = (BLOCK_BYTES + OLDER_BYTES) * _SHUFFLE_FACTOR + _SORT_BYTES / partitions
+    return max(1, -(-int(records * a_record) // max(1, memory_bytes)))
+
+
+def _slots(hashes: U64, slots: int) -> U64:
+    """Which of so many equal ranges of 64-bit numbers each hash lies in (as work.dedupe)."""
+    return (hashes >> np.uint64(32)) * np.uint64(slots) >> np.uint64(32)
+
+
+@dataclass(frozen=True)
+class OlderCopies:
+    """What a comparison in so many rounds found, in a folder of its own. Picklable: goes with the work of a unit."""
+
+    scratch: str
+    rounds: int
+
+    @property
+    def folder(self) -> str:
+        """Where the rows lie: those of another number of rounds are not mixed with them."""
+        return shards.join(self.scratch, f"older-{self.rounds}")
+
+    def mark(self, round: int) -> str:
+        """The file that says that a round is through."""
+        return shards.join(self.folder, f"round-{round}.json")
+
+    def write(self, unit: int, round: int, packed: Iterable[bytes]) -> None:
+        """Write what `find_older` found for one unit in one round."""
+        writer = shards.ShardWriter(self.folder, _name(unit, round), OLDER, "arrow")
+        columns = [pa.array(column) for column in unpack_older(packed)]
+        writer.write(pa.RecordBatch.from_arrays(columns, schema=OLDER))
+        writer.finish()
+
+    def of_unit(self, unit: int) -> Older:
+        """The older copies of a unit, from all rounds."""
+        paths = [shards.join(self.folder, _name(unit, round)) for round in range(self.rounds)]
+        batches = [batch for path in paths if shards.exists(path) for batch in shards.read_shard(path)]
+        return unpack_older(np.stack([c.to_numpy() for c in b.columns]).astype("<u8").tobytes() for b in batches)
+
+
+def _name(unit: int, round: int) -> str:
+    return f"part-{unit:05d}-{round:05d}.arrow"
+
+
+def leave_out(raw: RawBatch, older: Older) -> RawBatch:
+    """A batch of the reader without older copies, which become rejects behind its own."""
+    found, kept = older.among(raw.documents["id"])
+    if not found.any():
+        return raw
+    gone = raw.documents.filter(pa.array(found))
+    columns = {
+        "document": gone["id"],
+        "line": pa.nulls(gone.num_rows, pa.int32()),
+        "reason": pa.repeat(OLDER_COPY, gone.num_rows),
+        "detail": pc.binary_join_element_wise("the newest copy is", kept, " "),
+        "step": pa.repeat("urls", gone.num_rows),
+    }
+    arrays = [(columns.get(f.name) if f.name in columns else gone[f.name]) for f in REJECTS]
+    made = [_cast(column, f.type) for column, f in zip(arrays, REJECTS, strict=True)]
+    both = pa.Table.from_batches([raw.rejects, pa.RecordBatch.from_arrays(made, schema=REJECTS)], REJECTS)
+    rejects = both.unify_dictionaries().combine_chunks().to_batches()[0]
+    return raw._replace(documents=raw.documents.filter(pa.array(~found)), rejects=rejects)
+
+
+def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    return column.dictionary_encode().cast(kind) if pa.types.is_dictionary(kind) else column.cast(kind)
