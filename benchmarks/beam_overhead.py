@@ -54,12 +54,11 @@ def run(way: str, pages: str, output: str, unit_bytes: int) -> None:
         with multiprocessing.get_context("fork").Pool(int(workers)) as pool:
             pool.starmap(work, [(unit, silent) for unit in units], chunksize=1)
     else:
-        from corpusforge.beam import clean
         from corpusforge.beam.engine import BeamEngine
         from corpusforge.documents.plan import unit_size
         from corpusforge.progress import Silent
 
-        clean.run(BeamEngine(int(workers)), work, units, [unit_size(u) for u in units], output, Silent())
+        run(BeamEngine(int(workers)), work, units, [unit_size(u) for u in units], output, Silent())
 
 
 def measure(way: str, pages: str, unit_bytes: int) -> tuple[float, str, int]:

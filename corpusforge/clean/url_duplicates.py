@@ -15,8 +15,9 @@ nothing depends on where a unit resumes after a crash.
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,6 +29,8 @@ import xxhash
 from corpusforge import shards
 from corpusforge.arrays import U64, Bools
 from corpusforge.clean.urls import normalise_urls
+from corpusforge.engine import Engine
+from corpusforge.progress import Progress
 from corpusforge.schemas import REJECTS
 from corpusforge.text import text_bytes
 from corpusforge.units import Advance, UnitOutput, UnitResult
@@ -56,6 +59,161 @@ BLOCK_BYTES = 48
 
 OLDER_BYTES = 32
 """Bytes an older copy in `find_older`'s answer: the columns of OLDER."""
+
+
+PARTITIONS = 64
+"""Ranges of the hash sorted one by one: bounds the memory of a sort, and how many workers can share a round."""
+
+
+OLDER_COPY = "page:older-copy"
+
+# As work.dedupe has it, measured there: Beam's local runner holds about 3.5 times of what it shuffles. Here every
+# record is shuffled once, and at worst every one again as an older copy; sorting one partition takes its block, its
+# columns, an order and the ordered columns.
+_SHUFFLE_FACTOR = 3.5
+_SORT_BYTES = 130
+
+
+def older_copies(
+    engine: Engine,
+    options: ReadOptions,
+    units: Sequence[Unit],
+    sizes: Sequence[int],
+    scratch: str,
+    memory_bytes: int,
+    progress: Progress,
+) -> OlderCopies:
+    """Find the older copies among all records of these units. ``scratch``: a folder to keep until they are used."""
+    work = ScanWork(scratch, options)
+    scanned = engine.map(work, units, sizes, label="scan URLs", folder=scratch, progress=progress)
+    rounds = 1  # what other runners shuffle is theirs to hold or spill
+    if engine.is_local:
+        records = sum(result.statistics.get("origins", 0) for result in scanned)
+        rounds = plan_rounds(records, memory_bytes, PARTITIONS)
+    older = OlderCopies(scratch, rounds)
+    numbers = [unit.number for unit in units]
+    progress.start("compare URLs", rounds, "rounds")
+    try:
+        for number in range(rounds):
+            if not shards.exists(older.mark(number)):
+                _compare(engine, numbers, older, number)
+                shards.write_json(older.mark(number), {"round": number, "rounds": rounds})
+            progress.advance(1)
+    finally:
+        progress.finish()
+    return older
+
+
+def _compare(engine: Engine, units: Sequence[int], older: OlderCopies, round: int) -> None:
+    """One round: blocks of the origins of all units, grouped by range of the hash; the older copies of each unit."""
+    produce = functools.partial(blocks, older.scratch, PARTITIONS, round, older.rounds)
+    write = functools.partial(OlderCopies.write, older, round)
+    engine.shuffle(units, produce, find_older, write, folder=older.scratch)
+
+
+def forget(older: OlderCopies) -> None:
+    """Remove what a comparison left, its marks first, so that what is half removed is never taken for whole."""
+    for number in range(older.rounds):
+        shards.remove(older.mark(number))
+    shards.remove(older.scratch)
+
+
+def plan_rounds(records: int, memory_bytes: int, partitions: int) -> int:
+    """The fewest rounds for which the shuffle and the sorting of one partition fit the memory.
+
+    >>> plan_rounds(1_000_000, 1 << 30, 64), plan_rounds(100_000_000, 1 << 30, 64)
+    (1, 27)
+    """
+    a_record = (BLOCK_BYTES + OLDER_BYTES) * _SHUFFLE_FACTOR + _SORT_BYTES / partitions
+    return max(1, -(-int(records * a_record) // max(1, memory_bytes)))
+
+
+@dataclass(frozen=True)
+class OlderCopies:
+    """What a comparison in so many rounds found, in a folder of its own. Picklable: goes with the work of a unit."""
+
+    scratch: str
+    rounds: int
+
+    @property
+    def folder(self) -> str:
+        """Where the rows lie: those of another number of rounds are not mixed with them."""
+        return shards.join(self.scratch, f"older-{self.rounds}")
+
+    def mark(self, round: int) -> str:
+        """The file that says that a round is through."""
+        return shards.join(self.folder, f"round-{round}.json")
+
+    def write(self, round: int, unit: int, packed: Iterable[bytes]) -> None:
+        """Write what `find_older` found for one unit in one round."""
+        writer = shards.ShardWriter(self.folder, _name(unit, round), OLDER, "arrow")
+        columns = [pa.array(column) for column in unpack_older(packed)]
+        writer.write(pa.RecordBatch.from_arrays(columns, schema=OLDER))
+        writer.finish()
+
+    def of_unit(self, unit: int) -> Older:
+        """The older copies of a unit, from all rounds."""
+        paths = [shards.join(self.folder, _name(unit, round)) for round in range(self.rounds)]
+        batches = [batch for path in paths if shards.exists(path) for batch in shards.read_shard(path)]
+        return unpack_older(np.stack([c.to_numpy() for c in b.columns]).astype("<u8").tobytes() for b in batches)
+
+
+def _name(unit: int, round: int) -> str:
+    return f"part-{unit:05d}-{round:05d}.arrow"
+
+
+@dataclass(frozen=True)
+class ScanWork:
+    """Lists the origins of a unit's documents. ``folder``: where ``origins/`` and its entries go."""
+
+    folder: str
+    options: ReadOptions
+
+    def __call__(self, unit: Unit, advance: Advance) -> UnitResult:
+        """Scan one unit; one that is done is not read again."""
+        from corpusforge.documents.read import read_origins
+
+        with UnitOutput(self.folder, unit.number, {"origins": (ORIGINS, "arrow")}, shard_bytes=1 << 62) as output:
+            if output.done:
+                return output.result(resumed=True)
+            position = 0
+            for found, consumed in read_origins(unit, self.options):
+                rows = origins_of(*(found[name] for name in ("id", "url", "timestamp", "content")))
+                position += found.num_rows
+                counted = {"origins": rows.num_rows}
+                output.write({"origins": rows}, position=position, size=0, tallies={}, statistics=counted)
+                advance(consumed)
+            return output.finish()
+
+
+def _origins_path(folder: str, unit: int) -> str:
+    """Where `ScanWork` writes the origins of a unit."""
+    return shards.join(folder, f"origins/part-{unit:05d}-00000.arrow")
+
+
+def blocks(folder: str, partitions: int, round: int, rounds: int, unit: int) -> list[tuple[int, bytes]]:
+    """The records of one unit that belong to a round (from 0), as (partition, packed block), ascending."""
+    table = pa.Table.from_batches(shards.read_shard(_origins_path(folder, unit)), ORIGINS).combine_chunks()
+    if not table.num_rows:
+        return []
+    rows = table.to_batches()[0]
+    slots = _slots(rows.column("hash").to_numpy(), partitions * rounds)
+    chosen = np.flatnonzero(slots // np.uint64(partitions) == round)
+    partition = (slots[chosen] % np.uint64(partitions)).astype(np.uint16)
+    order = np.argsort(partition, kind="stable")
+    rows, partition = rows.take(pa.array(chosen[order])), partition[order]
+    bounds = np.searchsorted(partition, np.arange(partitions + 1)).tolist()
+    return [
+        (number, pack_origins(rows.slice(a, b - a), unit))
+        for number, (a, b) in enumerate(itertools.pairwise(bounds))
+        if a < b
+    ]
+
+
+def _slots(hashes: U64, slots: int) -> U64:
+    """Which of so many equal ranges of 64-bit numbers each hash lies in (as work.dedupe)."""
+    return (hashes >> np.uint64(32)) * np.uint64(slots) >> np.uint64(32)
+
 
 _EPOCH = np.int64(1) << np.int64(62)
 """Added to seconds since 1970, so that times before it are positive; 0 is left for unknown times."""
@@ -106,7 +264,7 @@ def pack_origins(rows: pa.RecordBatch, unit: int) -> bytes:
     return np.stack([*columns, np.full(rows.num_rows, unit, np.uint64)]).astype("<u8").tobytes()
 
 
-def find_older(blocks: Iterable[bytes]) -> list[tuple[int, bytes]]:
+def find_older(partition: int, blocks: Iterable[bytes]) -> list[tuple[int, bytes]]:
     """Of the records of these blocks all that are older copies, as packed OLDER rows for each unit (ascending).
 
     ``blocks``: from `pack_origins`, of any units in any order; equal hashes must all be among them.
@@ -174,112 +332,6 @@ def _hashes(normalised: pa.StringArray) -> U64:
     # A loop with a reason: one C call a URL (0.2 us) against kilobytes of page each.
     digest = xxhash.xxh3_64_intdigest
     return np.fromiter((digest(url.encode()) for url in normalised.to_pylist()), np.uint64, len(normalised))
-
-
-OLDER_COPY = "page:older-copy"
-
-# As work.dedupe has it, measured there: Beam's local runner holds about 3.5 times of what it shuffles. Here every
-# record is shuffled once, and at worst every one again as an older copy; sorting one partition takes its block, its
-# columns, an order and the ordered columns.
-_SHUFFLE_FACTOR = 3.5
-_SORT_BYTES = 130
-
-
-@dataclass(frozen=True)
-class ScanWork:
-    """Lists the origins of a unit's documents. ``folder``: where ``origins/`` and its entries go."""
-
-    folder: str
-    options: ReadOptions
-
-    def __call__(self, unit: Unit, advance: Advance) -> UnitResult:
-        """Scan one unit; one that is done is not read again."""
-        from corpusforge.documents.read import read_origins
-
-        with UnitOutput(self.folder, unit.number, {"origins": (ORIGINS, "arrow")}, shard_bytes=1 << 62) as output:
-            if output.done:
-                return output.result(resumed=True)
-            position = 0
-            for found, consumed in read_origins(unit, self.options):
-                rows = origins_of(*(found[name] for name in ("id", "url", "timestamp", "content")))
-                position += found.num_rows
-                counted = {"origins": rows.num_rows}
-                output.write({"origins": rows}, position=position, size=0, tallies={}, statistics=counted)
-                advance(consumed)
-            return output.finish()
-
-
-def origins_path(folder: str, unit: int) -> str:
-    """Where `ScanWork` writes the origins of a unit."""
-    return shards.join(folder, f"origins/part-{unit:05d}-00000.arrow")
-
-
-def blocks(path: str, unit: int, partitions: int, round: int, rounds: int) -> list[tuple[int, bytes]]:
-    """The records of one unit that belong to a round (from 0), as (partition, packed block), ascending."""
-    table = pa.Table.from_batches(shards.read_shard(path), ORIGINS).combine_chunks()
-    if not table.num_rows:
-        return []
-    rows = table.to_batches()[0]
-    slots = _slots(rows.column("hash").to_numpy(), partitions * rounds)
-    chosen = np.flatnonzero(slots // np.uint64(partitions) == round)
-    partition = (slots[chosen] % np.uint64(partitions)).astype(np.uint16)
-    order = np.argsort(partition, kind="stable")
-    rows, partition = rows.take(pa.array(chosen[order])), partition[order]
-    bounds = np.searchsorted(partition, np.arange(partitions + 1)).tolist()
-    return [
-        (number, pack_origins(rows.slice(a, b - a), unit))
-        for number, (a, b) in enumerate(itertools.pairwise(bounds))
-        if a < b
-    ]
-
-
-def plan_rounds(records: int, memory_bytes: int, partitions: int) -> int:
-    """The fewest rounds for which the shuffle and the sorting of one partition fit the memory.
-
-    >>> plan_rounds(1_000_000, 1 << 30, 64), plan_rounds(100_000_000, 1 << 30, 64)
-    (1, 27)
-    """
-    a_record = (BLOCK_BYTES + OLDER_BYTES) * _SHUFFLE_FACTOR + _SORT_BYTES / partitions
-    return max(1, -(-int(records * a_record) // max(1, memory_bytes)))
-
-
-def _slots(hashes: U64, slots: int) -> U64:
-    """Which of so many equal ranges of 64-bit numbers each hash lies in (as work.dedupe)."""
-    return (hashes >> np.uint64(32)) * np.uint64(slots) >> np.uint64(32)
-
-
-@dataclass(frozen=True)
-class OlderCopies:
-    """What a comparison in so many rounds found, in a folder of its own. Picklable: goes with the work of a unit."""
-
-    scratch: str
-    rounds: int
-
-    @property
-    def folder(self) -> str:
-        """Where the rows lie: those of another number of rounds are not mixed with them."""
-        return shards.join(self.scratch, f"older-{self.rounds}")
-
-    def mark(self, round: int) -> str:
-        """The file that says that a round is through."""
-        return shards.join(self.folder, f"round-{round}.json")
-
-    def write(self, unit: int, round: int, packed: Iterable[bytes]) -> None:
-        """Write what `find_older` found for one unit in one round."""
-        writer = shards.ShardWriter(self.folder, _name(unit, round), OLDER, "arrow")
-        columns = [pa.array(column) for column in unpack_older(packed)]
-        writer.write(pa.RecordBatch.from_arrays(columns, schema=OLDER))
-        writer.finish()
-
-    def of_unit(self, unit: int) -> Older:
-        """The older copies of a unit, from all rounds."""
-        paths = [shards.join(self.folder, _name(unit, round)) for round in range(self.rounds)]
-        batches = [batch for path in paths if shards.exists(path) for batch in shards.read_shard(path)]
-        return unpack_older(np.stack([c.to_numpy() for c in b.columns]).astype("<u8").tobytes() for b in batches)
-
-
-def _name(unit: int, round: int) -> str:
-    return f"part-{unit:05d}-{round:05d}.arrow"
 
 
 def leave_out(raw: RawBatch, older: Older) -> RawBatch:

@@ -1,19 +1,27 @@
-"""Cleaning one unit: read raw records, keep what the rules let through, write documents and rejects.
+"""The stage clean: read raw records, keep what the rules let through, write documents and rejects.
 
-Comes in: a `documents.plan.Unit`. Goes out: `documents/` (Parquet) and, where kept, `rejects/` (Parquet) with both the
-reader's reasons and the rules'. Shards are cut where the text read reaches ``shard_bytes``, always between two batches
-of the reader, so a unit goes on after a crash with the very batches an undisturbed run would have seen.
+The stage is one map over the units of the input. Reading, cleaning and writing a unit are fused, and text never passes
+between processes. Where only the newest page of each URL stays, `url_duplicates` compares URLs first.
+
+A unit writes ``documents/`` and, if kept, ``rejects/`` (both Parquet) with the reader's reasons and the rules'. A shard
+ends where the text read reaches ``shard_bytes``, always between two batches of the reader, so a unit resumes after a
+crash with the very batches an undisturbed run would have seen.
 """
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corpusforge.clean.url_duplicates import OLDER_COPY, OlderCopies, leave_out
+from corpusforge import shards
+from corpusforge.clean.url_duplicates import OLDER_COPY, OlderCopies, forget, leave_out, older_copies
+from corpusforge.engine import Engine
+from corpusforge.progress import Progress
 from corpusforge.schemas import DOCUMENTS, REJECTS
 from corpusforge.shards import Tallies, add_tallies
 from corpusforge.units import Advance, UnitOutput, UnitResult
@@ -22,6 +30,35 @@ if TYPE_CHECKING:
     from corpusforge.clean.cleaner import Cleaned, Cleaner
     from corpusforge.documents.plan import Unit
     from corpusforge.documents.read import RawBatch, ReadOptions
+
+
+SCRATCH = "scratch"
+"""Folder below the output for what is removed when the stage is through."""
+
+
+def run(
+    engine: Engine,
+    work: CleanWork,
+    units: Sequence[Unit],
+    sizes: Sequence[int],
+    folder: str,
+    progress: Progress,
+    *,
+    newest_memory: int = 0,
+) -> list[UnitResult]:
+    """Clean every unit into ``folder``; ``sizes`` are the units' input bytes.
+
+    ``newest_memory``: bytes for comparing URLs first, so that of pages with one URL only the newest is cleaned; 0: all
+    are.
+    """
+    if not newest_memory:
+        return engine.map(work, units, sizes, label="clean", folder=folder, progress=progress)
+    scratch = shards.join(folder, SCRATCH)
+    older = older_copies(engine, work.options, units, sizes, scratch, newest_memory, progress)
+    work = dataclasses.replace(work, older=older)
+    results = engine.map(work, units, sizes, label="clean", folder=folder, progress=progress)
+    forget(older)
+    return results
 
 
 @dataclass(frozen=True)

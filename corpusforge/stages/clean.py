@@ -39,8 +39,7 @@ def clean(made: Recipe, output: str, execution: Execution) -> Outcome:
     with claim(output, "clean", section, above, overwrite=execution.overwrite) as claimed:
         if manifest := claimed.finished():
             return _readable(made, Outcome(output, manifest, skipped=True))
-        from corpusforge.beam import clean as beam_clean
-        from corpusforge.clean.work import CleanWork
+        from corpusforge.clean.work import CleanWork, run
         from corpusforge.documents.plan import unit_size
 
         if engine.is_local and (line := warnings.of_units(units, engine.width(sys.maxsize))):
@@ -50,7 +49,7 @@ def clean(made: Recipe, output: str, execution: Execution) -> Outcome:
         with stage.timed(claimed, execution) as measured:
             sizes = [unit_size(unit) for unit in units]
             memory = made.urls.memory_megabytes * MEGABYTE if made.urls.duplicates == "newest" else 0
-            beam_clean.run(engine, work, units, sizes, output, execution.progress, newest_memory=memory)
+            run(engine, work, units, sizes, output, execution.progress, newest_memory=memory)
         stage.check_units(output, len(units))
         manifest = stage.manifest_of(claimed, units=len(units))
         return _readable(made, stage.saved(claimed, manifest, measured))

@@ -12,10 +12,10 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 import corpusforge.beam as transforms
 from corpusforge import shards
-from corpusforge.beam import clean
 from corpusforge.beam.engine import BeamEngine
 from corpusforge.beam.sdk import counters
 from corpusforge.clean.work import CleanWork
+from corpusforge.clean.work import run as run_stage
 from corpusforge.documents.plan import unit_size
 from corpusforge.documents.read import ReadOptions, read_unit
 from corpusforge.progress import Silent
@@ -39,7 +39,7 @@ def run(
     units = plan(pages)
     assert len(units) > 2
     sizes = [unit_size(u) for u in units]
-    clean.run(engine, work, units, sizes, str(output), Silent(), newest_memory=newest_memory)
+    run_stage(engine, work, units, sizes, str(output), Silent(), newest_memory=newest_memory)
 
 
 def counted(folder: Path) -> tuple[shards.Tallies, dict[str, Any]]:

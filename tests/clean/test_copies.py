@@ -51,7 +51,7 @@ def test_as_chosen_one_by_one(records: list[Record], random: object) -> None:
         blocks += [url_duplicates.pack_origins(part, unit) for part in (found.slice(0, cut), found.slice(cut))]
     random.shuffle(blocks)  # type: ignore[attr-defined]
     wanted, told = expected(records), {}
-    for unit, packed in url_duplicates.find_older(blocks):
+    for unit, packed in url_duplicates.find_older(0, blocks):
         older = url_duplicates.unpack_older([packed])
         names = [document_id(f"unit-{unit}", i) for i in range(len(records))]
         which, kept = older.among(pa.array(names, pa.string()))
@@ -60,7 +60,7 @@ def test_as_chosen_one_by_one(records: list[Record], random: object) -> None:
 
 
 def test_no_records() -> None:
-    assert url_duplicates.find_older([]) == []
+    assert url_duplicates.find_older(0, []) == []
     which, kept = url_duplicates.unpack_older([]).among(pa.array([document_id("a", 1)]))
     assert not which.any()
     assert len(kept) == 0

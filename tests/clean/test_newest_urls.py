@@ -16,8 +16,7 @@ from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
 from corpusforge import recipe, shards
-from corpusforge.beam import urls as beam_urls
-from corpusforge.clean import url_duplicates as work_urls
+from corpusforge.clean import url_duplicates
 from corpusforge.sections import Recipe
 from corpusforge.shards import Manifest
 from corpusforge.stages import clean
@@ -129,9 +128,8 @@ def test_workers_rounds_and_resuming_change_nothing(tmp_path: Path, monkeypatch:
     first = clean.clean(made, str(tmp_path / "a"), Execution(workers=1)).manifest
     second = clean.clean(made, str(tmp_path / "b"), Execution(workers=3)).manifest
     assert second.content == first.content
-    monkeypatch.setattr(work_urls, "plan_rounds", lambda *_: 4)
-    monkeypatch.setattr(beam_urls, "plan_rounds", lambda *_: 4)
-    compare, calls = beam_urls._compare, []
+    monkeypatch.setattr(url_duplicates, "plan_rounds", lambda *_: 4)
+    compare, calls = url_duplicates._compare, []
 
     def killed(*given: object) -> None:
         calls.append(given[-1])
@@ -139,7 +137,7 @@ def test_workers_rounds_and_resuming_change_nothing(tmp_path: Path, monkeypatch:
             raise KeyboardInterrupt
         compare(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(beam_urls, "_compare", killed)
+    monkeypatch.setattr(url_duplicates, "_compare", killed)
     with pytest.raises(KeyboardInterrupt):
         clean.clean(made, str(tmp_path / "c"), Execution(workers=1))
     third = clean.clean(made, str(tmp_path / "c"), Execution(workers=1)).manifest
