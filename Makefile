@@ -1,18 +1,19 @@
 # make quickstart   raw sample -> checkpoint, in an environment of its own
 # make test         lint, types and all tests, in the same environment
+# make exhaustive   the laws again: twenty times the draws, shapes at full size (hours)
 # make parity       our packs against the packages they claim to reproduce, in environments with these
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: quickstart test lint fast parity clean-runs
+.PHONY: quickstart test lint fast exhaustive parity clean-runs
 
 quickstart: $(STAMP)
 	$(BIN)/corpusforge run quickstart --output runs/quickstart
 
 test: $(STAMP) lint
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -21,6 +22,9 @@ lint: $(STAMP)
 
 fast: $(STAMP)
 	$(BIN)/python -m pytest -m "not slow"
+
+exhaustive: $(STAMP)
+	$(BIN)/python -m pytest -n 2 --dist worksteal --hypothesis-profile exhaustive -m "hypothesis or exhaustive"
 
 parity: .venv-tfds/.installed .venv-tfds3/.installed .venv-datatrove/.installed .venv-transformers4/.installed
 	.venv-tfds/bin/python -m pytest tests/parity

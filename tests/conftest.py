@@ -1,17 +1,43 @@
-"""Fixtures shared by all tests."""
+"""Fixtures and settings shared by all tests."""
 
 from __future__ import annotations
 
+import fcntl
+import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+from tests.draws import PROFILE
+from tests.prestarted import Commands, run_fresh
+
+settings.load_profile(PROFILE)  # --hypothesis-profile overrides it
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared" / "data"
+KERNELS = ("documents", "clean", "dedupe", "tokens", "instances")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let the server that worker processes are forked from import all kernels once, not each worker some of them."""
+    server = forkserver._forkserver  # type: ignore[attr-defined]
+    preload = server.set_forkserver_preload
+    files = sorted(path for room in KERNELS for path in (ROOT / "corpusforge" / room).rglob("*.py"))
+    names = [".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in files]
+    server.set_forkserver_preload = lambda modules: preload([*modules, *names])
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests marked ``exhaustive`` run under the hypothesis profile of that name only."""
+    if config.getoption("hypothesis_profile") != "exhaustive":
+        left_out = [item for item in items if item.get_closest_marker("exhaustive")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session")
@@ -48,25 +74,53 @@ def sample_data() -> Path:
     return ROOT / "sample_data"
 
 
+A_FEW_STEPS = """
+--set pretrain.steps=12 --set pretrain.checkpoint_steps=5 --set evaluate.blimp_pairs=5
+--set pretrain.batch_tokens=1024 --set pretrain.micro_batch_tokens=1024
+""".split()
+"""What ``finished_run`` changes in the recipe."""
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="session")
-def corpusforge() -> Run:
+def corpusforge() -> Iterator[Run]:
     """Run the command line in a process of its own; returns its exit code and what it printed."""
-
-    def run(*words: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "corpusforge", *words]
-        return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
-
-    return run
+    with Commands() as commands:
+        yield commands
 
 
 @pytest.fixture(scope="session")
-def finished_run(corpusforge: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The quickstart on the sample with a few training steps, made once for all tests that read it."""
-    folder = tmp_path_factory.mktemp("run")
-    settings = ["--set", "pretrain.steps=12", "--set", "pretrain.checkpoint_steps=5", "--set", "evaluate.blimp_pairs=5"]
-    done = corpusforge("run", "quickstart", "--output", str(folder), "--quiet", *settings)
-    assert done.returncode == 0, done.stderr
+def fresh_corpusforge() -> Run:
+    """As ``corpusforge``, in a new interpreter: for tests of what a command imports, or of how long it starts."""
+    return run_fresh
+
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], object]], Path]:
+    """Make a folder once for all processes that run tests: ``once("name", make)`` calls ``make(folder)`` or waits."""
+    root = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        root = root.parent  # the base of the session; each process has one below it
+
+    def folder(name: str, make: Callable[[Path], object]) -> Path:
+        path, done = root / name, root / f"{name}.done"
+        with (root / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not done.exists():
+                make(path)
+                done.touch()
+        return path
+
     return folder
+
+
+@pytest.fixture(scope="session")
+def finished_run(corpusforge: Run, once: Callable[[str, Callable[[Path], object]], Path]) -> Path:
+    """The quickstart on the sample with a few training steps, made once for all tests that read it."""
+
+    def make(folder: Path) -> None:
+        done = corpusforge("run", "quickstart", "--output", str(folder), "--quiet", *A_FEW_STEPS)
+        assert done.returncode == 0, done.stderr
+
+    return once("finished-run", make)

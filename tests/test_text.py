@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 import pyarrow as pa
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from corpusforge.text import split_lines
@@ -14,7 +14,6 @@ from tests.texts import TEXTS, sliced
 
 @given(st.lists(TEXTS, max_size=5))
 @example(["a\r", "\nb"])
-@settings(deadline=None, max_examples=300)
 def test_lines_are_those_of_python(texts: list[str]) -> None:
     rows = split_lines(sliced(texts))
     values = rows.values.to_pylist()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from corpusforge import errors
@@ -80,13 +80,11 @@ def compare(texts: list[str], made: Cleaner, documents_of: Callable[..., pa.Reco
 @example(["java", "script is one of five words."])
 @example(["[1]\u3000One two three four five. Six\n" * 3, "a b c d e.[1] [2]", "x[12] is not so very long.[3]\n" * 3])
 @example(["JAVASCRİPT is one of five words.\nKooKie and use cooKies is what we do.\n" * 3])
-@settings(deadline=None, max_examples=300, suppress_health_check=list(HealthCheck))
 def test_any_text_as_the_oracle(documents_of: Callable[..., pa.RecordBatch], texts: list[str]) -> None:
     compare(texts, cleaner(RULES), documents_of, builtin_count)
 
 
 @given(st.lists(TEXTS, max_size=3))
-@settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
 def test_any_text_as_the_oracle_with_punkt(
     documents_of: Callable[..., pa.RecordBatch], nltk_punkt: Any, texts: list[str]
 ) -> None:

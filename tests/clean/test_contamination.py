@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from corpusforge import errors
@@ -41,7 +41,6 @@ SENTENCE = "Every student who has read the old books of that library likes some 
 
 @given(st.lists(st.one_of(TEXTS, st.text(max_size=40)), max_size=4))
 @example(["中", "文a", "b中"])
-@settings(deadline=None, max_examples=500)
 def test_words_are_those_of_the_oracle(texts: list[str]) -> None:
     texts = [t.encode("utf-8", "replace").decode() for t in texts]
     found = normal_words(pa.array(["x", *texts, "y"], pa.string()).slice(1, len(texts)))
@@ -57,7 +56,6 @@ ROWS = st.lists(st.sampled_from(["a", "b", "A,", "b-a", "中"]), max_size=24).ma
     evaluation=st.lists(ROWS, min_size=1, max_size=4),
     length=st.sampled_from([8, 10, 13]),
 )
-@settings(deadline=None, max_examples=200)
 def test_decisions_are_those_of_the_oracle(
     texts: list[str],
     evaluation: list[str],
@@ -129,7 +127,6 @@ def test_characters_count_however_they_are_composed(
 
 
 @given(st.lists(st.text(max_size=12), max_size=5))
-@settings(deadline=None, max_examples=300)
 def test_composed_as_unicodedata_composes(texts: list[str]) -> None:
     texts = [t.encode("utf-8", "replace").decode() for t in texts]
     found = composed(pa.array(["x", *texts, "y"], pa.string()).slice(1, len(texts)))

@@ -6,7 +6,7 @@ import datetime
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge.clean import url_duplicates
@@ -37,7 +37,6 @@ def expected(records: list[Record]) -> dict[str, str]:
     return {name: newest[key][2] for key, name in seen if newest[key][2] != name}
 
 
-@settings(deadline=None)
 @given(RECORDS, st.randoms())
 def test_as_chosen_one_by_one(records: list[Record], random: object) -> None:
     blocks = []

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge import errors
@@ -27,7 +27,6 @@ URLS = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(st.one_of(st.none(), URLS)), st.sets(HOSTS))
 def test_covering_as_a_set_looked_up_suffix_by_suffix(urls: list[str | None], names: set[str]) -> None:
     column, found = pa.array(urls, pa.string()), Domains(pa.array(sorted(names), pa.string()))
@@ -35,7 +34,6 @@ def test_covering_as_a_set_looked_up_suffix_by_suffix(urls: list[str | None], na
     assert found.covering(column).to_pylist() == [c4_urls.covered(url, names) if url else None for url in urls]
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(max_size=12)))
 def test_any_text_is_looked_up(urls: list[str]) -> None:
     assert len(Domains(pa.array(["a.org"])).covering(pa.array(urls, pa.string()))) == len(urls)

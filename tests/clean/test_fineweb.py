@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge import errors
@@ -34,7 +34,6 @@ def fineweb() -> FinewebRules:
 
 
 @given(st.lists(TEXTS, max_size=5), st.data())
-@settings(deadline=None, max_examples=400, suppress_health_check=list(HealthCheck))
 def test_any_text_and_limits_as_the_oracle(
     documents_of: Callable[..., pa.RecordBatch], fineweb: FinewebRules, texts: list[str], data: st.DataObject
 ) -> None:

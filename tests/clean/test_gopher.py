@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from corpusforge import errors
@@ -62,7 +62,6 @@ def with_limits(rules: GopherRules, draw: Any) -> GopherRules:
 
 
 @given(st.lists(TEXTS, max_size=4), st.sampled_from(PACKS), st.data())
-@settings(deadline=None, max_examples=400, suppress_health_check=list(HealthCheck))
 def test_any_text_and_limits_as_the_oracle(
     documents_of: Callable[..., pa.RecordBatch], texts: list[str], name: str, data: st.DataObject
 ) -> None:
@@ -72,7 +71,6 @@ def test_any_text_and_limits_as_the_oracle(
 
 @given(TEXTS, st.sampled_from(PACKS), st.data())
 @example("a b c d e f a b c d e f a b c d e", "gopher", None)
-@settings(deadline=None, max_examples=300, suppress_health_check=list(HealthCheck))
 def test_any_single_rule_as_the_oracle(
     documents_of: Callable[..., pa.RecordBatch], text: str, name: str, data: st.DataObject | None
 ) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from langdetect.detector import Detector
 from langdetect.utils.ngram import NGram
@@ -44,7 +44,6 @@ def same(texts: list[str]) -> None:
 
 
 @given(st.lists(SOUP, min_size=1, max_size=4))
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_any_text(texts: list[str]) -> None:
     same(texts)
 

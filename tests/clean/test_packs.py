@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from corpusforge import errors
@@ -17,6 +17,7 @@ from corpusforge.clean.c4_lines import Rules
 from corpusforge.clean.cleaner import Cleaner, explain
 from corpusforge.clean.packs import list_packs, load_pack
 from corpusforge.sentences.splitter import sentence_spans
+from tests.draws import draws
 from tests.oracles.c4_packs import clean_page, line_reason
 
 PACKS = [pack for name in list_packs() if isinstance(pack := load_pack(name), Rules)]
@@ -104,7 +105,7 @@ def compare(texts: list[str], rules: Rules, lists: str, documents_of: Callable[.
 @pytest.mark.parametrize("rules", PACKS, ids=lambda r: r.name)
 @given(texts=st.lists(TEXTS, max_size=3))
 @example(texts=["Oh BLAST! it is bad for all. And so on it goes.\n" * 3, "Blast it all, we do say.\n" * 3])
-@settings(deadline=None, max_examples=80, suppress_health_check=list(HealthCheck))
+@draws(80)
 def test_every_pack_as_the_oracle(
     rules: Rules, texts: list[str], lists: str, documents_of: Callable[..., pa.RecordBatch]
 ) -> None:
@@ -112,7 +113,6 @@ def test_every_pack_as_the_oracle(
 
 
 @given(st.lists(TEXTS, max_size=3), ANY_RULES)
-@settings(deadline=None, max_examples=400, suppress_health_check=list(HealthCheck))
 def test_any_rules_as_the_oracle(
     documents_of: Callable[..., pa.RecordBatch], lists: str, texts: list[str], values: dict[str, object]
 ) -> None:
@@ -120,7 +120,6 @@ def test_any_rules_as_the_oracle(
 
 
 @given(TEXTS, st.one_of(LINE_RULES, ANY_RULES), st.one_of(LINE_RULES, ANY_RULES))
-@settings(deadline=None, max_examples=300, suppress_health_check=list(HealthCheck))
 def test_a_chain_is_one_pack_behind_the_other(
     documents_of: Callable[..., pa.RecordBatch], lists: str, text: str, one: dict[str, object], two: dict[str, object]
 ) -> None:

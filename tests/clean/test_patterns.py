@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge import errors
@@ -41,7 +41,6 @@ def plain(text: str) -> tuple[str | None, list[tuple[int, str]]]:
 
 
 @given(st.lists(st.lists(st.sampled_from(PIECES), max_size=14).map("".join), max_size=4))
-@settings(deadline=None, max_examples=300, suppress_health_check=list(HealthCheck))
 def test_any_text_as_plain_expressions(documents_of: Callable[..., pa.RecordBatch], texts: list[str]) -> None:
     cleaned = Cleaner((PatternsStep(pack(LINES, PAGES)),)).clean(documents_of(texts))
     verdicts = [plain(text) for text in texts]

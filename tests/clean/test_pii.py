@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from corpusforge import errors
@@ -89,7 +89,6 @@ def found(texts: list[str], kinds: tuple[str, ...]) -> list[list[tuple[str, int]
     ["é" * 31 + "a@b.co", "a" + "é" * 32 + "@b.co", "éa@b.co", "é" * 40 + "@b.co", "ѿ@b.co", "Ԁ@b.co", "ʰ@b.co"], KINDS
 )
 @example(["+49 30 123456 2018", "+1 212 555 0123 12", "(+48) 600 033 044"], KINDS)
-@settings(deadline=None, max_examples=700)
 def test_finds_are_those_of_the_oracle(texts: list[str], kinds: tuple[str, ...]) -> None:
     expected = [[(t[a:b], k) for a, b, k in finds(t, kinds)] for t in texts]
     assert found(texts, kinds) == expected

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge import errors
@@ -54,7 +54,6 @@ def test_a_page_without_url_passes_lists_of_what_is_blocked() -> None:
     assert decide(UrlLists(block=("a.org",), block_substrings=("/ads/",)), [None, ""]) == [("kept", None)] * 2
 
 
-@settings(deadline=None)
 @given(URLS, st.sets(st.sampled_from(NAMES)), st.sets(st.sampled_from(NAMES)), st.sets(st.sampled_from(PARTS)))
 def test_as_decided_one_by_one(urls: list[str | None], allow: set[str], block: set[str], parts: set[str]) -> None:
     def one(url: str | None) -> str:

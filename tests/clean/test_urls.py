@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge.clean.urls import is_drawn, md5_remainders, md5_words, normalise_urls
@@ -15,7 +15,6 @@ PIECES = ["http://", "https://", "www.", "http:/", "?utm_", "?ref", "?feed", "?"
 URLS = st.lists(st.one_of(st.none(), st.lists(st.sampled_from(PIECES), max_size=9).map("".join), st.text(max_size=9)))
 
 
-@settings(deadline=None)
 @given(URLS)
 def test_normalised_as_tensorflow_datasets_does(urls: list[str | None]) -> None:
     found = normalise_urls(pa.array(urls, pa.string())).to_pylist()
@@ -46,7 +45,6 @@ def test_slices_and_empty_columns() -> None:
     assert len(md5_words(column.slice(0, 0))[0]) == 0
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(max_size=5)), st.integers(1, 2**31))
 def test_md5_as_numbers(urls: list[str], divisor: int) -> None:
     column = pa.array(urls, pa.string())
@@ -55,7 +53,6 @@ def test_md5_as_numbers(urls: list[str], divisor: int) -> None:
     assert md5_remainders(column, divisor).tolist() == [c4_urls.number(url) % divisor for url in urls]
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(max_size=5)), st.floats(0.001, 1.0))
 def test_drawn_as_the_bad_word_fraction_is(urls: list[str], share: float) -> None:
     above, below = float.as_integer_ratio(share)

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge.clean import measures as cut
@@ -68,7 +68,6 @@ def by_document(found: cut.Pieces) -> list[list[str]]:
 
 
 @given(COLUMN)
-@settings(deadline=None, max_examples=200)
 def test_words_are_those_of_str_split(column: pa.StringArray) -> None:
     words = find_words(column)
     expected = [text.split() for text in column.to_pylist()]
@@ -79,7 +78,6 @@ def test_words_are_those_of_str_split(column: pa.StringArray) -> None:
 
 
 @given(COLUMN, st.data())
-@settings(deadline=None, max_examples=100)
 def test_words_of_some_documents(column: pa.StringArray, data: st.DataObject) -> None:
     mask = np.array(data.draw(st.lists(st.booleans(), min_size=len(column), max_size=len(column))), bool)
     whole, texts = find_words(column), column.filter(pa.array(mask))
@@ -94,7 +92,6 @@ def test_words_of_some_documents(column: pa.StringArray, data: st.DataObject) ->
 
 
 @given(COLUMN)
-@settings(deadline=None, max_examples=200)
 def test_pieces_are_those_of_re_split(column: pa.StringArray) -> None:
     texts = column.to_pylist()
     assert by_document(cut.split_at_each(column)) == [text.split("\n") for text in texts]
@@ -104,7 +101,6 @@ def test_pieces_are_those_of_re_split(column: pa.StringArray) -> None:
 
 
 @given(COLUMN)
-@settings(deadline=None, max_examples=100)
 def test_repeats_stay_inside_a_document(column: pa.StringArray) -> None:
     found = cut.split_at_each(column)
     again = found.choose(cut.repeats(found))
@@ -112,7 +108,6 @@ def test_repeats_stay_inside_a_document(column: pa.StringArray) -> None:
 
 
 @given(COLUMN, st.lists(st.sampled_from([*CHARACTERS, "...", "a b", "中文"]), max_size=4).map(tuple))
-@settings(deadline=None, max_examples=200)
 def test_edges_are_those_of_str(column: pa.StringArray, strings: tuple[str, ...]) -> None:
     data, offsets = text_bytes(column)
     spans = (data, offsets[:-1], offsets[1:])

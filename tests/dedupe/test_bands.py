@@ -7,18 +7,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge.dedupe import lsh, pairs
 from corpusforge.dedupe.lsh import bucket_pairs, count_pairs
 from corpusforge.dedupe.pairs import Shared, SharedSlots, Slots, find_shared, shared_width, write_shared
+from tests.draws import draws
 
 LOW = np.uint64(0xFFFFFFFF)
 
 
 @given(st.lists(st.lists(st.integers(0, 2**32 - 1) | st.sampled_from([5, 2**31, 2**32 - 1])), max_size=4))
-@settings(max_examples=200, deadline=None)
 def test_shared_marks_equal_counting(blocks: list[list[int]]) -> None:
     width = 10
     found = find_shared((np.array(block, "<u4").tobytes() for block in blocks), width)
@@ -31,7 +31,7 @@ def test_shared_marks_equal_counting(blocks: list[list[int]]) -> None:
 
 
 @given(st.lists(st.integers(1, 60), max_size=6))
-@settings(max_examples=50, deadline=None)
+@draws(50)
 def test_pairs_are_as_many_as_counted(sizes: list[int]) -> None:
     buckets = np.repeat(np.arange(len(sizes), dtype=np.uint64), sizes)
     assert len(bucket_pairs(buckets, (np.arange(len(buckets)),))) == count_pairs(np.array(sizes, np.int64))

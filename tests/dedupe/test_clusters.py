@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge.dedupe.clusters import components
@@ -36,14 +36,12 @@ def walk(pairs: list[tuple[int, int]], count: int) -> list[int]:
 
 
 @given(GRAPHS)
-@settings(max_examples=300, deadline=None)
 def test_equals_the_walk(graph: tuple[int, list[tuple[int, int]]]) -> None:
     count, pairs = graph
     assert components(as_pairs(pairs), count).tolist() == walk(pairs, count)
 
 
 @given(GRAPHS, st.randoms())
-@settings(max_examples=100, deadline=None)
 def test_order_and_direction_of_pairs_do_not_matter(graph, random) -> None:  # type: ignore[no-untyped-def]
     count, pairs = graph
     turned = [pair[::-1] if random.random() < 0.5 else pair for pair in pairs]
@@ -52,7 +50,6 @@ def test_order_and_direction_of_pairs_do_not_matter(graph, random) -> None:  # t
 
 
 @given(GRAPHS)
-@settings(max_examples=100, deadline=None)
 def test_names_stand_for_classes(graph: tuple[int, list[tuple[int, int]]]) -> None:
     """Every pair is in one class, and every class is named by its smallest row, which is in it."""
     count, pairs = graph

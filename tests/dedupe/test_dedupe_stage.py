@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge.content import ContentDigest
 from tests.dedupe.in_process import dedupe_units, write_units
+from tests.draws import draws
 from tests.oracles import spans as oracle
 
 SENTENCES = ["Aa b.", "aa, B!", "Cc d?", "Ee é.", "ee É!", "...", "F f.", "G 1.", "G 2.", "你好。", "!!"]
@@ -66,7 +67,7 @@ def sentence_words(text: str) -> list[tuple[str, ...]]:
 
 
 @given(corpora(), st.integers(1, 4), st.sampled_from([0, 1, 3]), st.sampled_from([0, 4]), st.booleans(), st.integers())
-@settings(max_examples=60, deadline=None)
+@draws(60)
 def test_equals_the_oracle(
     corpus: dict[str, str], length: int, sentences: int, words: int, fold: bool, seed: int
 ) -> None:
@@ -93,7 +94,7 @@ def test_equals_the_oracle(
 
 
 @given(corpora(), st.integers(), st.integers())
-@settings(max_examples=20, deadline=None)
+@draws(20)
 def test_nothing_depends_on_how_the_corpus_is_cut(corpus: dict[str, str], one: int, other: int) -> None:
     results = []
     for seed in (one, other):
@@ -106,7 +107,7 @@ def test_nothing_depends_on_how_the_corpus_is_cut(corpus: dict[str, str], one: i
 
 
 @given(corpora())
-@settings(max_examples=60, deadline=None)
+@draws(60)
 def test_every_sentence_cut_stands_somewhere_unless_its_page_was_dropped(corpus: dict[str, str]) -> None:
     documents, repeats, _, _ = run([list(corpus.items())], min_sentences=0)
     dropped = [row[4] for row in rows_of(repeats) if row[1].startswith("page:")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge.dedupe import minhash as room
@@ -12,7 +12,6 @@ from corpusforge.dedupe.minhash import Sets, jaccard
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 40), st.integers(1, 30), st.sampled_from([1, 50, room._CELLS]))
-@settings(max_examples=200, deadline=None)
 def test_equals_sets(seed: int, pairs: int, longest: int, cells: int) -> None:
     random = np.random.default_rng(seed)
     sides = []

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from corpusforge import schemas
@@ -19,6 +19,7 @@ from corpusforge.dedupe.lines import GLANCE, CutLinesWork, HashLinesWork, enough
 from corpusforge.sentences.counter import SentenceCounter
 from corpusforge.units import ShardUnit
 from tests.dedupe.in_process import run_works
+from tests.draws import draws
 from tests.oracles.repeated_lines import Page, dedupe
 from tests.oracles.spans import sentences_of
 
@@ -71,7 +72,7 @@ def deduped(pages: list[Page], seed: int, needed: int) -> tuple[dict[str, str], 
 
 
 @given(PAGES, st.sampled_from([0, 1, 3]), st.integers())
-@settings(max_examples=40, deadline=None)
+@draws(40)
 def test_equals_the_oracle(pages: list[Page], needed: int, seed: int) -> None:
     found, repeats, tallies, statistics = deduped(pages, seed, needed)
     assert found == dedupe(pages, min_sentences=needed, count_sentences=lambda text: len(sentences_of(text)))

@@ -6,11 +6,12 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge.dedupe import lsh
 from corpusforge.dedupe.lsh import Bands, band_hashes, bands_for, bucket_pairs, similarity
+from tests.draws import draws
 
 
 @pytest.mark.parametrize("permutations", [1, 2, 16, 64, 112, 128])
@@ -29,7 +30,7 @@ def test_bands_that_datatrove_uses() -> None:
     st.integers(0, 300),
     st.sampled_from([Bands(1, 1), Bands(3, 5), Bands(16, 4), Bands(9, 7)]),
 )
-@settings(max_examples=60, deadline=None)
+@draws(60)
 def test_band_hashes_are_equal_exactly_where_bands_are(seed: int, count: int, bands: Bands) -> None:
     signatures = np.random.default_rng(seed).integers(0, 3, (count, 64), dtype=np.uint32)
     found = band_hashes(signatures, bands)
@@ -76,7 +77,6 @@ def oracle_pairs(buckets: list[int], order: list[int]) -> set[tuple[int, int]]:
 
 
 @given(st.lists(st.integers(0, 5), max_size=60), st.randoms())
-@settings(max_examples=200, deadline=None)
 def test_pairs_equal_the_oracle_in_any_order(buckets: list[int], random) -> None:  # type: ignore[no-untyped-def]
     order = list(range(len(buckets)))
     random.shuffle(order)

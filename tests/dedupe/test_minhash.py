@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from corpusforge.dedupe.minhash import Signer, range_minima
 from corpusforge.dedupe.normalize import hash_words, whole_documents
 from corpusforge.sentences.splitter import sentence_spans
 from corpusforge.text import Spans, text_bytes
+from tests.draws import draws
 from tests.oracles import minhash as oracle
 from tests.oracles.spans import words_of
 
@@ -33,7 +34,6 @@ def columns(documents: list[list[str]], gap: str = " ") -> Spans:
 
 @given(st.lists(st.text(CHARACTERS, max_size=90), max_size=8), st.sampled_from(["", " "]), st.booleans())
 @example(["0๐"], "", True)
-@settings(max_examples=300, deadline=None)
 def test_words_equal_the_oracle(sentences: list[str], gap: str, fold: bool) -> None:
     found = hash_words(columns([sentences], gap), fold_numbers=fold)
     expected = [oracle.split_words(sentence, fold) for sentence in sentences]
@@ -51,7 +51,6 @@ def test_every_character_is_in_a_word_or_in_none() -> None:
 
 
 @given(st.lists(st.text(CHARACTERS, max_size=30), min_size=1, max_size=5))
-@settings(max_examples=200, deadline=None)
 def test_real_sentences_have_the_words_of_their_text(texts: list[str]) -> None:
     found = hash_words(sentence_spans(pa.array(texts, pa.string())))
     expected = [word for text in texts for word in oracle.split_words(text.replace("\n", " "))]
@@ -59,7 +58,6 @@ def test_real_sentences_have_the_words_of_their_text(texts: list[str]) -> None:
 
 
 @given(st.lists(st.text(CHARACTERS, max_size=60), max_size=5))
-@settings(max_examples=200, deadline=None)
 def test_a_document_has_the_words_of_its_sentences(texts: list[str]) -> None:
     column = pa.array(["", *texts, ""], pa.string()).slice(1)
     whole, split = hash_words(whole_documents(column)), hash_words(sentence_spans(column))
@@ -68,7 +66,6 @@ def test_a_document_has_the_words_of_its_sentences(texts: list[str]) -> None:
 
 
 @given(DOCUMENTS, st.integers(1, 4), st.integers(1, 6), st.sampled_from([1, 4, 64]))
-@settings(max_examples=200, deadline=None)
 def test_spans_equal_the_oracle(documents: list[list[str]], length: int, shingle: int, permutations: int) -> None:
     signer = Signer(permutations, shingle, seed=3)
     signatures, real = signer.span_signatures(signer.shingles(columns(documents)), length)
@@ -85,7 +82,6 @@ def test_spans_equal_the_oracle(documents: list[list[str]], length: int, shingle
 
 
 @given(DOCUMENTS, st.integers(1, 6))
-@settings(max_examples=200, deadline=None)
 def test_documents_equal_the_oracle(documents: list[list[str]], shingle: int) -> None:
     signer = Signer(16, shingle)
     signatures, real = signer.document_signatures(signer.shingles(columns(documents)))
@@ -98,7 +94,7 @@ def test_documents_equal_the_oracle(documents: list[list[str]], shingle: int) ->
 
 
 @given(st.integers(1, 6000), st.integers(1, 40), st.integers(0, 2**32 - 1), st.sampled_from([1, 64, 3000]))
-@settings(max_examples=60, deadline=None)
+@draws(60)
 def test_minima_of_any_ranges(count: int, ranges: int, seed: int, permutations: int) -> None:
     random = np.random.default_rng(seed)
     hashes = random.integers(0, 2**32, count, dtype=np.uint32)
@@ -154,7 +150,6 @@ def test_estimates_stay_within_binomial_bounds(size: int, similarity: float) -> 
 
 
 @given(DOCUMENTS, st.integers(1, 4), st.integers(1, 4))
-@settings(max_examples=200, deadline=None)
 def test_fingerprints_are_equal_exactly_where_shingles_are(
     documents: list[list[str]], length: int, shingle: int
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge.content import ContentDigest
@@ -18,6 +18,7 @@ from corpusforge.dedupe.minhash import Signer
 from corpusforge.dedupe.pairs import Signing
 from tests.dedupe.in_process import write_units
 from tests.dedupe.near_in_process import Done, near_documents, near_spans
+from tests.draws import draws
 from tests.oracles import near as oracle
 from tests.oracles.minhash import jaccard
 from tests.oracles.spans import cut_all
@@ -84,7 +85,7 @@ def texts(done: Done) -> dict[str, str]:
     st.sampled_from(["hash", "longest"]),
     st.integers(),
 )
-@settings(max_examples=60, deadline=None)
+@draws(60)
 def test_near_spans_equal_the_oracle(
     corpus: dict[str, str], length: int, threshold: float, words: int, survivor: str, seed: int
 ) -> None:
@@ -105,7 +106,7 @@ def test_near_spans_equal_the_oracle(
 
 
 @given(corpora(), st.sampled_from([0.5, 0.75, 1.0]), st.sampled_from(["hash", "longest"]), st.integers())
-@settings(max_examples=60, deadline=None)
+@draws(60)
 def test_documents_equal_the_oracle(corpus: dict[str, str], threshold: float, survivor: str, seed: int) -> None:
     signing = Signing(Signer(16, 2), Bands(5, 3), 0, survivor)
     done = run(corpus, seed, signing, threshold)
@@ -130,7 +131,7 @@ def test_documents_equal_the_oracle(corpus: dict[str, str], threshold: float, su
 
 
 @given(corpora(), st.sampled_from([0, 2]), st.integers(), st.integers())
-@settings(max_examples=25, deadline=None)
+@draws(25)
 def test_nothing_depends_on_how_the_corpus_is_cut(corpus: dict[str, str], length: int, one: int, other: int) -> None:
     signing = Signing(Signer(16, 2), Bands(5, 3), length)
     how: dict[str, Any] = {"cut": {"min_sentences": 1}} if length else {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge.dedupe.normalize import normalize, sentence_hashes
@@ -27,14 +27,12 @@ def columns(sentences: list[str], gap: str = "") -> Spans:
 
 
 @given(SENTENCES, st.sampled_from(["", " ", "a", "é"]), st.booleans())
-@settings(max_examples=300, deadline=None)
 def test_equals_the_oracle(sentences: list[str], gap: str, fold: bool) -> None:
     expected = [" ".join(oracle.words_of(s, fold)) for s in sentences]
     assert normalize(columns(sentences, gap), fold_numbers=fold).to_pylist() == expected
 
 
 @given(SENTENCES)
-@settings(max_examples=100, deadline=None)
 def test_hashes_are_equal_exactly_where_words_are(sentences: list[str]) -> None:
     hashes, empty = sentence_hashes(columns(sentences))
     words = [oracle.words_of(s) for s in sentences]

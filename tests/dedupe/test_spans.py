@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge import arrays, seeds
@@ -22,7 +22,6 @@ def u64(values: list[int]) -> arrays.U64:
 
 
 @given(LENGTHS, st.integers(1, 4), st.randoms(use_true_random=False))
-@settings(max_examples=150, deadline=None)
 def test_span_hashes_compare_like_tuples(lengths: list[int], length: int, dice: random.Random) -> None:
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     sentences = [dice.randrange(3) for _ in range(offsets[-1])]
@@ -42,7 +41,6 @@ def test_span_hashes_compare_like_tuples(lengths: list[int], length: int, dice: 
     st.lists(st.tuples(st.integers(1, 4), st.integers(1, 3), st.integers(0, 2), st.integers(0, 5)), max_size=30),
     st.integers(1, 5),
 )
-@settings(max_examples=150, deadline=None)
 def test_losers_are_all_but_the_first(rows: list[tuple[int, int, int, int]], count: int) -> None:
     rows = list({(unit, row): (h, k, unit, row) for h, k, unit, row in rows}.values())
     places = [int(spans.place(unit, np.array([row]))[0]) for _, _, unit, row in rows]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge import errors
@@ -62,14 +62,12 @@ MORE = [
 ]
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=60).map("".join))
 def test_depth_as_counted_one_by_one(text: str) -> None:
     assert html.depth_as_written(text, names=("div", "article")) == html_depth.depth(text, {"div", "article"})
     assert html.depth_as_written(text, without=("p",)) == html_depth.depth(text, html_depth.ALL - {"p"})
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(PIECES + MORE), max_size=40).map("".join), st.integers(0, 4))
 def test_tags_as_a_browser_reads_them(text: str, most: int) -> None:
     """Depth and attributes beside the tokenizer written out character by character."""

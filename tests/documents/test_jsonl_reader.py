@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import zstandard
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge import errors
@@ -60,7 +60,6 @@ LINES = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lines=LINES, end=st.sampled_from([b"", b"\n"]), cut=st.integers(1, 60))
 def test_every_line_is_one_row_for_any_cut(write: Write, lines: list[bytes], end: bytes, cut: int) -> None:
     data = b'{"text":"first"}\n' + b"\n".join(lines) + end

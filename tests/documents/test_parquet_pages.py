@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge.documents import parquet
@@ -47,7 +47,6 @@ def test_long_statistics_in_a_header() -> None:
     assert [page.values for page in pages_of(file, chunk)] == [2]
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_header_or_none(data: bytes) -> None:
     try:

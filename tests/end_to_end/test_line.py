@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import A_FEW_STEPS
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 STAGES = ("clean", "dedupe", "vocab", "instances")
 
@@ -78,8 +80,7 @@ def test_instances_open_in_datasets(finished_run: Path) -> None:
 @pytest.mark.slow
 def test_a_second_run_skips_everything(corpusforge: Run, finished_run: Path) -> None:
     before = {p: p.stat().st_mtime_ns for p in finished_run.rglob("*.arrow")}
-    words = ["--set", "pretrain.steps=12", "--set", "pretrain.checkpoint_steps=5", "--set", "evaluate.blimp_pairs=5"]
-    done = corpusforge("run", "quickstart", "--output", str(finished_run), *words)
+    done = corpusforge("run", "quickstart", "--output", str(finished_run), *A_FEW_STEPS)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("already done, skipped") == 6
     assert before == {p: p.stat().st_mtime_ns for p in finished_run.rglob("*.arrow")}

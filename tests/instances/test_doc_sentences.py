@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge.instances.build import Builder, BuildSettings
@@ -22,7 +22,6 @@ def cut(tokens):
         yield [ids[a:b] for a, b in itertools.pairwise(ends)]
 
 
-@settings(deadline=None, max_examples=100)
 @given(structure=STRUCTURES, length=st.integers(8, 40), masks=st.booleans())
 def test_blocks_equal_the_oracle(structure, length, masks):
     tokens = tokens_of(structure)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge.instances.donors import (
@@ -18,6 +18,7 @@ from corpusforge.instances.donors import (
     take_donors,
 )
 from corpusforge.instances.source import read_source
+from tests.draws import draws
 from tests.instances.token_batches import SIZE, donors_of, random_corpus, tokens_of
 
 CORPUS = random_corpus(300)
@@ -30,7 +31,7 @@ def sampled(parts, budget):
     return donors_table([take_donors(s, 3, limit) for s in sources], SIZE)
 
 
-@settings(deadline=None, max_examples=40)
+@draws(40)
 @given(cuts=st.lists(st.integers(0, 300), max_size=6), budget=st.integers(0, 400_000), seed=st.integers(0, 100))
 def test_any_cut_into_shards_gives_the_same_table(cuts, budget, seed):
     whole = sampled([CORPUS], budget)

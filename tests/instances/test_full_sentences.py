@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge.errors import InvariantBroken
@@ -23,7 +23,6 @@ def builder(length: int, *, masks: bool = False) -> Builder:
     return Builder(BuildSettings(SPECIALS, "full-sentences", length, stored_masks=masks))
 
 
-@settings(deadline=None, max_examples=200)
 @given(structure=STRUCTURES, length=st.integers(8, 40), masks=st.booleans())
 def test_blocks_equal_the_oracle(structure, length, masks):
     tokens = tokens_of(structure)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge import schemas
@@ -21,7 +21,6 @@ def with_word_starts(tokens: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*tokens.columns, starts], schema=schema)
 
 
-@settings(deadline=None, max_examples=150)
 @given(structure=STRUCTURES, longest=st.integers(1, 30), policy=st.sampled_from(POLICIES), skip=st.integers(0, 2))
 def test_sentences_are_those_of_the_oracle(structure, longest, policy, skip):
     tokens = with_word_starts(tokens_of(structure)).slice(min(skip, len(structure)))

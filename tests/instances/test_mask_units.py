@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge import seeds
@@ -30,7 +30,6 @@ def starts_for(ids: np.ndarray, share: float, seed: int = 3) -> np.ndarray:
     return np.random.default_rng(seed).random(len(ids)) < share
 
 
-@settings(deadline=None, max_examples=150)
 @given(
     lengths=st.lists(st.integers(2, 90), min_size=1, max_size=12),
     unit=st.sampled_from(UNITS),

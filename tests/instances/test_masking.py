@@ -6,12 +6,13 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge import seeds
 from corpusforge.arrays import offsets_of
 from corpusforge.instances.masking import Masker, MaskSettings, Specials, mask_batch, mask_counts
+from tests.draws import draws
 from tests.instances.token_batches import SIZE, SPECIALS
 from tests.oracles.mask_words import mask_one
 
@@ -40,7 +41,7 @@ def rows(masked, offsets):
     ]
 
 
-@settings(deadline=None, max_examples=60)
+@draws(60)
 @given(
     lengths=st.lists(st.integers(2, 70), min_size=1, max_size=12),
     rate=st.sampled_from([0.0, 0.1, 0.15, 0.4, 0.9, 1.0]),

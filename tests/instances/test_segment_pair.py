@@ -7,7 +7,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge.instances.build import Builder, BuildSettings
@@ -23,7 +23,6 @@ def pair_builder(tokens, **changes):
     return Builder(BuildSettings(SPECIALS, "segment-pair", **{"length": 32, **changes}), donors_of(tokens))
 
 
-@settings(deadline=None, max_examples=150)
 @given(
     structure=STRUCTURES,
     length=st.integers(8, 40),
@@ -142,7 +141,6 @@ def test_no_donors_is_a_fault_of_the_caller():
         Builder(BuildSettings(SPECIALS, "segment-pair", length=32)).build(tokens)
 
 
-@settings(deadline=None, max_examples=200)
 @given(a=st.integers(1, 300), b=st.integers(1, 300), longest=st.integers(2, 200), key=st.integers(0, 2**64 - 1))
 def test_truncation_removes_what_one_by_one_would(a, b, longest, key):
     one = [np.array([v]) for v in (0, a, 1000, b)]

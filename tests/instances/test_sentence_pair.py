@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge.instances.build import Builder, BuildSettings
@@ -20,7 +20,6 @@ def builder(tokens, length: int = 32, **changes) -> Builder:
     return Builder(BuildSettings(SPECIALS, "sentence-pair", length, **changes), donors_of(tokens))
 
 
-@settings(deadline=None, max_examples=200)
 @given(structure=STRUCTURES, seed=st.integers(0, 1000), masks=st.booleans())
 def test_both_are_sentences_and_labels_are_true(structure, seed, masks):
     tokens = distinct(tokens_of(structure))

@@ -6,7 +6,7 @@ import math
 import random
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge.instances.build import Builder, BuildSettings
@@ -22,7 +22,6 @@ def builder(**changes) -> Builder:
     return Builder(BuildSettings(SPECIALS, "sop", **{"length": 32, **changes}))
 
 
-@settings(deadline=None, max_examples=200)
 @given(structure=STRUCTURES, length=st.integers(8, 40), seed=st.integers(0, 1000), masks=st.booleans())
 def test_every_pair_is_what_its_label_says(structure, length, seed, masks):
     tokens = distinct(tokens_of(structure))  # a token's id is its place
@@ -41,7 +40,6 @@ def test_every_pair_is_what_its_label_says(structure, length, seed, masks):
     assert {row["document"] for row in batch.to_pylist()} == long_enough
 
 
-@settings(deadline=None, max_examples=100)
 @given(structure=STRUCTURES)
 def test_nothing_is_left_out_where_nothing_is_cut(structure):
     tokens = distinct(tokens_of(structure))

@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge.loader.corpus import Corpus, Ragged, cut_to_length
@@ -69,7 +69,6 @@ def test_pairs_lose_the_longer_side_first(sizes: list[tuple[int, int]], room: in
         assert (mine, chunks.first_lengths[k]) == (expected, mine.index(a + 1) + 1)
 
 
-@settings(deadline=None)  # the slowest example is one of thousands of epochs of three tokens
 @given(lengths, st.integers(40, 200), st.integers(0, 5))
 def test_every_epoch_reads_every_chunk_once_and_steps_are_full(found: list[int], tokens: int, seed: int) -> None:
     stream = Stream(corpus_of(found), Part(3, 43, 40, tokens), 0, seed, 2)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge.sentences.counter import SentenceCounter
@@ -22,7 +22,6 @@ LINES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=14).map(" ".join)
 
 
 @given(st.lists(st.lists(LINES, min_size=1, max_size=2), min_size=1, max_size=6), st.integers(1, 5))
-@settings(deadline=None, max_examples=400, suppress_health_check=list(HealthCheck))
 def test_bounds_agree_with_punkt(nltk_punkt: Any, pages: list[list[str]], needed: int) -> None:
     model = nltk_punkt
     # Kept lines always count one sentence at least; a line of white space only would not.

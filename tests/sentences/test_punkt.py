@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge.sentences import punkt as ours
@@ -58,7 +58,6 @@ def test_letters_are_those_of_nltks_expressions() -> None:
 
 
 @given(LINES)
-@settings(deadline=None, max_examples=3000, suppress_health_check=list(HealthCheck))
 def test_spans_are_nltks(nltk_punkt: Any, line: str) -> None:
     assert list(ours.spans(line, ours.load())) == list(nltk_punkt.span_tokenize(line))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from corpusforge.sentences.splitter import ABBREVIATIONS, TITLES, sentence_spans
@@ -24,13 +24,11 @@ def of_documents(spans: Spans) -> list[list[str]]:
 @given(st.lists(TEXTS, max_size=5))
 @example(["a.", ".B", "! C"])
 @example(["x" + "." + " " * 64 + "y", "x." + "\u3000" * 22 + "y", "x." + "\u3000" * 21 + "y"])
-@settings(deadline=None, max_examples=1000)
 def test_sentences_are_those_of_the_oracle(texts: list[str]) -> None:
     assert of_documents(sentence_spans(sliced(texts))) == [sentences(t) for t in texts]
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=4))
-@settings(deadline=None)
 def test_spans_keep_their_contract(texts: list[str]) -> None:
     column = sliced(texts)
     spans = sentence_spans(column)

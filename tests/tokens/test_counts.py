@@ -4,7 +4,7 @@ import functools
 import random
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge.tokens import counts
@@ -22,7 +22,6 @@ def table(**words: int) -> pa.Table:
     return pa.table([list(words), list(words.values())], COUNTS)
 
 
-@settings(max_examples=150)
 @given(hard_text.columns, st.booleans())
 def test_counts_are_the_librarys(texts: list[str], lowercase: bool) -> None:
     found = count_words(pa.array(texts, pa.string()), BertSegmentation(lowercase))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge import sections
@@ -59,7 +59,6 @@ def expected(texts: list[str], vocab: Vocab) -> list[dict[str, object]]:
     return found
 
 
-@settings(max_examples=250)
 @given(hard_text.columns, st.sampled_from([UNCASED, CASED]))
 def test_ids_are_the_librarys(texts: list[str], vocab: Vocab) -> None:
     assert Encoder(vocab).encode(documents(texts)).to_pylist() == expected(texts, vocab)
@@ -72,7 +71,6 @@ def test_a_full_cache_changes_nothing(document: str) -> None:
     assert [tight.encode(batch) for _ in range(3)] == [Encoder(UNCASED).encode(batch)] * 3
 
 
-@settings(max_examples=200)
 @given(
     st.lists(
         st.sampled_from(["[MASK]", "[CLS]", "[unused3]", "[PAD]", "[SEP]", "[", "]", " ", "mask", "é"]), max_size=9

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from corpusforge import sections
 from corpusforge.schemas import DOCUMENTS
@@ -48,13 +48,11 @@ def expected(texts: list[str], vocab: Vocab) -> list[dict[str, object]]:
     return found
 
 
-@settings(max_examples=250, deadline=None)
 @given(gpt2_text.columns)
 def test_ids_are_the_librarys(texts: list[str]) -> None:
     assert Encoder(VOCAB).encode(documents(texts)).to_pylist() == expected(texts, VOCAB)
 
 
-@settings(deadline=None)
 @given(gpt2_text.columns)
 def test_text_never_produces_specials_and_is_kept(texts: list[str]) -> None:
     library = VOCAB.library_tokenizer(added=False)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge.text import text_bytes
@@ -30,13 +30,11 @@ def split(texts: list[str], cutting: Gpt2Segmentation = GPT2) -> list[list[str]]
     return rows_of(splitter_for(cutting).split(*text_bytes(pa.array(texts, pa.string()))))
 
 
-@settings(max_examples=300, deadline=None)
 @given(gpt2_text.columns, st.sampled_from([GPT2, PREFIXED]))
 def test_words_are_the_librarys(texts: list[str], cutting: Gpt2Segmentation) -> None:
     assert split(texts, cutting) == [gpt2.words(text, cutting) for text in texts]
 
 
-@settings(max_examples=200, deadline=None)
 @given(gpt2_text.columns, st.integers(1, 30), st.sampled_from([GPT2, PREFIXED]))
 def test_chunks_change_nothing(texts: list[str], size: int, cutting: Gpt2Segmentation) -> None:
     chunks = splitter_for(cutting).chunks(*text_bytes(pa.array(texts, pa.string())), size)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from corpusforge import sections
@@ -25,7 +25,6 @@ few_letters = st.dictionaries(st.text("ab", min_size=1, max_size=9), st.integers
 many_letters = st.dictionaries(st.text("abcde!", min_size=1, max_size=6), st.integers(1, 2**40), max_size=25)
 
 
-@settings(deadline=None)  # the first example learns what the library does to characters
 @given(few_letters | many_letters, st.integers(0, 60), st.integers(0, 4))
 @example({"aaaaaaa": 1, "abab": 1, "baba": 2}, 60, 1)
 @example({"aaaaaaa": 1, "abab": 1, "baba": 2}, 60, 0)

@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge import errors
@@ -37,7 +37,6 @@ def rows_of(words: Words, flags: np.ndarray) -> list[list[bool]]:
 WORD = st.sampled_from(["a", "b", "c", "zz"])
 
 
-@settings(deadline=None, max_examples=200)
 @given(
     rows=st.lists(st.lists(WORD, max_size=12), min_size=1, max_size=6),
     phrases=st.lists(st.lists(WORD, max_size=5).map(tuple), max_size=8),

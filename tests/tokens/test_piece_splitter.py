@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge.text import text_bytes
@@ -51,13 +51,11 @@ def split(texts: list[str], cutting: SentencePieceSegmentation) -> Words:
     return cutting.splitter().split(*text_bytes(pa.array(texts, pa.string())))
 
 
-@settings(max_examples=400, deadline=None)
 @given(columns, st.sampled_from(ALL))
 def test_words_are_the_librarys(texts: list[str], cutting: SentencePieceSegmentation) -> None:
     assert rows_of(split(texts, cutting)) == [oracle(text, cutting) for text in texts]
 
 
-@settings(max_examples=200, deadline=None)
 @given(columns, st.integers(1, 40), st.sampled_from(ALL))
 def test_chunks_change_nothing(texts: list[str], size: int, cutting: SentencePieceSegmentation) -> None:
     data, rows = text_bytes(pa.array(texts, pa.string()))

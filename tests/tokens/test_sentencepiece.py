@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 import sentencepiece
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge import errors, recipe, sections
@@ -75,7 +75,6 @@ def save(vocab: Vocab, folder: Path) -> Path:
     return folder
 
 
-@settings(max_examples=400, deadline=None)
 @given(columns, names)
 def test_ids_are_the_librarys_and_never_special(texts: list[str], name: str) -> None:
     found = encode(texts, name)

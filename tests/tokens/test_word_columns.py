@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge import sections
@@ -47,13 +47,11 @@ def named(tokens: Sequence[str], family: object, names: Sequence[str]) -> Vocab:
     return with_roles(list(distinct), family, dict(zip(ROLES, names, strict=True)))  # type: ignore[arg-type]
 
 
-@settings(deadline=None, max_examples=200)
 @given(st.lists(strings | strings.map("##{}".format) | st.just("##"), max_size=25), st.integers(3, 60), words)
 def test_longest_match(tokens: list[str], longest: int, texts: list[str]) -> None:
     check(named(tokens, WordPiece(UNCASED, longest), wordpiece.NAMES), texts)
 
 
-@settings(deadline=None, max_examples=300)
 @given(
     st.dictionaries(
         strings | st.sampled_from(LETTERS), st.sampled_from([-0.1, -0.2, -0.3, -1.0, -2.0, -3.0, -7.7]), max_size=25
@@ -73,7 +71,6 @@ mixed = st.text(MIXED + "%", min_size=1, max_size=12)
 pieces = st.lists(st.text(MIXED, min_size=1, max_size=3), max_size=15, unique=True)
 
 
-@settings(deadline=None, max_examples=300)
 @given(pieces, st.lists(st.sampled_from("ab1,▁é"), unique=True), st.booleans(), st.data(), st.lists(mixed, max_size=12))
 def test_best_path_by_parts(
     tokens: list[str], letters: list[str], exact: bool, data: st.DataObject, texts: list[str]
@@ -87,7 +84,6 @@ def test_best_path_by_parts(
     check(vocab, texts)
 
 
-@settings(deadline=None, max_examples=200)
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=12), st.lists(mixed, max_size=12))
 def test_merges_by_parts(pairs: list[tuple[int, int]], texts: list[str]) -> None:
     merges = merges_of(pairs, "ab1,▁é")
@@ -108,7 +104,6 @@ def merges_of(numbers: list[tuple[int, int]], symbols: Sequence[str]) -> list[tu
 numbers = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=30)
 
 
-@settings(deadline=None, max_examples=200)
 @given(numbers, st.randoms(use_true_random=False), words)
 def test_merges_of_bytes(pairs: list[tuple[int, int]], random: object, texts: list[str]) -> None:
     merges = merges_of(pairs, "abÃ©æĿ±")
@@ -116,7 +111,6 @@ def test_merges_of_bytes(pairs: list[tuple[int, int]], random: object, texts: li
     check(byte_bpe.arrange(merges, 384), [text for text in texts if text])
 
 
-@settings(deadline=None, max_examples=200)
 @given(numbers, st.randoms(use_true_random=False), words)
 def test_merges_of_characters(pairs: list[tuple[int, int]], random: object, texts: list[str]) -> None:
     merges = merges_of(pairs, "abé東")

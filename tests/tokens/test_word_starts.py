@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge.schemas import tokens_schema
@@ -15,6 +15,7 @@ from corpusforge.tokens.encode import Encoder
 from corpusforge.tokens.splitting import Words
 from corpusforge.tokens.vocab import Vocab
 from corpusforge.tokens.wordpiece import WordPiece
+from tests.draws import draws
 from tests.tokens.test_encode import SENTENCES, UNCASED, documents, sentences_of
 
 
@@ -38,7 +39,7 @@ def starts_of(batch: pa.RecordBatch) -> list[list[bool]]:
     return batch["word_starts"].to_pylist()
 
 
-@settings(deadline=None, max_examples=50)
+@draws(50)
 @given(st.lists(st.lists(st.sampled_from([*SENTENCES, "x", "\u2603 ", "\u200b"]), max_size=4).map("".join), max_size=4))
 def test_berts_rule(texts: list[str]) -> None:
     batch = Encoder(UNCASED, word_starts=True).encode(documents(texts))

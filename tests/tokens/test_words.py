@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge.text import text_bytes
@@ -38,7 +38,6 @@ def split(texts: list[str], normalization: BertSegmentation) -> list[list[str]]:
     return rows_of(splitter_for(normalization).split(*text_bytes(pa.array(texts, pa.string()))))
 
 
-@settings(max_examples=300)
 @given(hard_text.columns, st.sampled_from(ALL))
 def test_words_are_the_librarys(texts: list[str], normalization: BertSegmentation) -> None:
     assert split(texts, normalization) == [wordpiece.words(text, normalization) for text in texts]

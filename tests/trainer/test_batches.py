@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -31,6 +31,7 @@ from corpusforge.trainer.losses import batch_losses
 from corpusforge.trainer.model import Architecture, Encoder, initialise
 from corpusforge.trainer.prepare import prepare
 from corpusforge.trainer.step import gradients
+from tests.draws import draws
 from tests.laid_out import laid_out
 from tests.made_up_instances import Data
 
@@ -113,7 +114,7 @@ def test_packed_is_padded(family: str, fixed: bool) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
-@settings(max_examples=60, deadline=None)
+@draws(60)
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=12), st.booleans())
 def test_every_kernel_is_attention_under_a_block_mask(lengths: list[int], is_sorted: bool) -> None:
     """`grouped` and `jagged` against the obvious oracle: one row, a mask that keeps instances apart."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 from torch import nn
@@ -18,6 +18,7 @@ from corpusforge.sections import Pretrain
 from corpusforge.trainer import checkpoint
 from corpusforge.trainer.optimizers import NAMES, make_optimizer
 from corpusforge.trainer.presets import find_preset
+from tests.draws import draws
 from tests.made_up_instances import Data
 from tests.oracles.optimizers import Slow
 from tests.trainer.training_runs import assert_equal_runs, stop_at, train
@@ -39,7 +40,7 @@ class Small(nn.Module):
         self.norm = nn.Parameter(torch.ones(4, dtype=torch.float64))
 
 
-@settings(deadline=None, max_examples=20)
+@draws(20)
 @given(st.sampled_from(NAMES), st.integers(0, 1000), st.floats(1e-4, 1e-1), st.sampled_from([0.98, 0.999]))
 def test_a_plain_optimiser_gives_the_same_weights(name: str, seed: int, rate: float, beta_2: float) -> None:
     model, rng = Small(seed), np.random.default_rng(seed + 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge import schemas, seeds
@@ -26,7 +26,6 @@ def heldout_numbers(tokens: pa.RecordBatch, seed: int, share: float) -> set[int]
     return {int(name, 16) for name in part.column("document").to_pylist()} if part else set()
 
 
-@settings(deadline=None)
 @given(st.lists(st.one_of(st.none(), st.sampled_from(["", "http://"]), st.text(max_size=6))), st.integers(0, 9))
 def test_draws_as_c4_does(urls: list[str | None], seed: int) -> None:
     keys = seeds.document_keys([f"{i:032x}" for i in range(len(urls))])

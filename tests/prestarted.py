@@ -1,0 +1,253 @@
+"""Run command lines in processes forked from one that has imported everything.
+
+Starting Python and importing NumPy, Arrow, Beam and torch takes one to five seconds of processor time a command. Here
+one server process imports them once; every command is a fork of it, with its own arguments, environment, directory and
+output, that executes ``corpusforge.__main__`` as ``python -m corpusforge`` does. What a caller sees is the same: exit
+code, both outputs, signals. Variables that libraries read while they are imported are the exception: a command that is
+given other ones gets a new interpreter (`Commands`).
+
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import gc
+import importlib
+import json
+import multiprocessing.process
+import os
+import pkgutil
+import runpy
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import traceback
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+LIBRARIES = ("pyarrow.parquet", "pyarrow.compute", "pyarrow.dataset", "fsspec", "psutil", "rich.progress", "torch")
+"""Imported by the server in addition to all of corpusforge, as some rooms import them late."""
+
+READ_AT_IMPORT = (
+    "PYTHON",
+    "OMP_",
+    "MKL_",
+    "OPENBLAS_",
+    "CUDA_",
+    "HF_",
+    "TORCH",
+    "NLTK_",
+    "ARROW_",
+    "LD_",
+    "LC_",
+    "LANG",
+)
+"""Prefixes of environment variables that take effect while Python starts or a library is imported."""
+
+_NUMBER = struct.Struct("i")
+_LONGEST_REQUEST = 1 << 17
+
+
+def fixed_variables(environment: dict[str, str]) -> dict[str, str]:
+    """The variables of an environment that a process cannot change once it runs."""
+    return {name: value for name, value in environment.items() if name.startswith(READ_AT_IMPORT)}
+
+
+class Commands:
+    """Runs ``corpusforge WORDS``; the server starts with the first command and ends with `close`."""
+
+    def __init__(self) -> None:
+        self._control: socket.socket | None = None
+        self._server: subprocess.Popen[bytes] | None = None
+        self._fixed: dict[str, str] = {}
+
+    def __call__(self, *words: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+        """Run one command with the environment and directory of the caller; no input, output as text.
+
+        Raises `subprocess.TimeoutExpired` after ``timeout`` seconds, when the command and its workers are killed.
+        """
+        if self._control is None:
+            self._start()
+        if fixed_variables(dict(os.environ)) != self._fixed:
+            return run_fresh(*words, timeout=timeout)
+        with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+            status = self._submit(words, output.fileno(), errors.fileno())
+            try:
+                code = _wait(status, words, timeout)
+            finally:
+                os.close(status)
+            output.seek(0)
+            errors.seek(0)
+            return subprocess.CompletedProcess(["corpusforge", *words], code, output.read(), errors.read())
+
+    def _start(self) -> None:
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._fixed = fixed_variables(dict(os.environ))
+        with theirs:
+            self._server = subprocess.Popen(
+                [sys.executable, "-c", f"import sys; sys.path[:0] = {sys.path!r}; {_START}", str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+            )
+
+    def _submit(self, words: tuple[str, ...], output: int, errors: int) -> int:
+        """Send a command; returns the end of a pipe that will hold its process id, then its wait status."""
+        assert self._control is not None
+        request = json.dumps({"words": words, "folder": str(Path.cwd()), "environment": dict(os.environ)}).encode()
+        assert len(request) < _LONGEST_REQUEST
+        status, theirs = os.pipe()
+        try:
+            socket.send_fds(self._control, [request], [output, errors, theirs])
+        finally:
+            os.close(theirs)
+        return status
+
+    def close(self) -> None:
+        """End the server."""
+        if self._control is not None and self._server is not None:
+            self._control.close()
+            self._server.wait()
+
+    def __enter__(self) -> Commands:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def run_fresh(*words: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+    """Run one command in a new interpreter."""
+    command = [sys.executable, "-m", "corpusforge", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+
+
+def _wait(status: int, words: tuple[str, ...], timeout: float) -> int:
+    pid = _read_number(status)
+    ended = False
+    try:
+        ended = bool(select.select([status], [], [], timeout)[0])
+        if not ended:
+            raise subprocess.TimeoutExpired(["corpusforge", *words], timeout)
+        return os.waitstatus_to_exitcode(_read_number(status))
+    finally:
+        if not ended:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
+
+
+def _read_number(pipe: int) -> int:
+    packed = os.read(pipe, _NUMBER.size)
+    if len(packed) < _NUMBER.size:
+        raise RuntimeError("the process that starts commands has ended; its errors stand above")
+    return int(_NUMBER.unpack(packed)[0])
+
+
+# The server.
+
+_START = "from tests.prestarted import main; main(int(sys.argv[1]))"
+
+
+def main(control: int) -> None:
+    """Serve until the other end closes. Returns in the forked processes only, after their command."""
+    _import_all()
+    gc.freeze()  # a collection in a fork then copies no page of what is shared
+    words = _serve(socket.socket(fileno=control))
+    if words is not None:
+        code = _execute(words)
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        with contextlib.suppress(BrokenPipeError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)  # tearing the interpreter down would copy every shared page
+
+
+def _execute(words: list[str]) -> int:
+    """Run the program as ``python -m`` does; returns its exit code."""
+    sys.argv = ["corpusforge", *words]
+    try:
+        runpy.run_module("corpusforge", run_name="__main__", alter_sys=True)
+    except SystemExit as leave:
+        if leave.code is None or isinstance(leave.code, int):
+            return (leave.code or 0) & 255
+        print(leave.code, file=sys.stderr)
+        return 1
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _import_all() -> None:
+    import corpusforge
+
+    names = [module.name for module in pkgutil.walk_packages(corpusforge.__path__, "corpusforge.")]
+    for name in (*LIBRARIES, *names):
+        if not name.endswith("__main__"):
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+
+
+def _serve(control: socket.socket) -> list[str] | None:
+    """Fork a process a request; returns its words in the fork, and None in the server when the other end closed."""
+    wakeup, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake)
+    running: dict[int, int] = {}
+    while True:
+        ready, _, _ = select.select([control, wakeup], [], [])
+        if wakeup in ready:
+            os.read(wakeup, 4096)
+            _report_ended(running)
+        if control in ready:
+            message, files, _, _ = socket.recv_fds(control, _LONGEST_REQUEST, 3)
+            if not message:
+                return None
+            pid = os.fork()
+            if not pid:
+                signal.set_wakeup_fd(-1)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                for inherited in (control.detach(), wakeup, wake, *running.values()):
+                    os.close(inherited)
+                return _become(json.loads(message), files)
+            os.write(files[2], _NUMBER.pack(pid))
+            running[pid] = files[2]
+            os.close(files[0])
+            os.close(files[1])
+
+
+def _report_ended(running: dict[int, int]) -> None:
+    while running:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if not pid:
+            return
+        pipe = running.pop(pid)
+        with contextlib.suppress(BrokenPipeError):  # a caller that no longer waits
+            os.write(pipe, _NUMBER.pack(status))
+        os.close(pipe)
+
+
+def _become(request: dict[str, Any], files: list[int]) -> list[str]:
+    """Take over output, directory and environment of a command; returns its words."""
+    os.setpgid(0, 0)
+    for source, target in zip(files, (1, 2, None), strict=True):
+        if target is not None:
+            os.dup2(source, target)
+        os.close(source)
+    os.chdir(request["folder"])
+    multiprocessing.process.ORIGINAL_DIR = request["folder"]  # type: ignore[attr-defined]
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    words: list[str] = request["words"]
+    return words
