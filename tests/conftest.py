@@ -74,10 +74,13 @@ def sample_data() -> Path:
     return ROOT / "sample_data"
 
 
-A_FEW_STEPS = """
---set pretrain.steps=12 --set pretrain.checkpoint_steps=5 --set evaluate.blimp_pairs=5
---set pretrain.batch_tokens=1024 --set pretrain.micro_batch_tokens=1024
-""".split()
+A_FEW_STEPS = [
+    *("--set", "pretrain.steps=12"),
+    *("--set", "pretrain.checkpoint_steps=5"),
+    *("--set", "pretrain.batch_tokens=1024"),
+    *("--set", "pretrain.micro_batch_tokens=1024"),
+    *("--set", "evaluate.blimp_pairs=5"),
+]
 """What ``finished_run`` changes in the recipe."""
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
