@@ -14,9 +14,8 @@ from typing import Any
 
 from corpusforge import errors, sections, shards
 from corpusforge.beam import BeamEngine, CountWords, ReadShards, WriteManifest, WriteShards
-from corpusforge.beam.vocab import read_blocks
 from corpusforge.tokens.bert_split import BertSegmentation
-from corpusforge.tokens.counts import select_counts
+from corpusforge.tokens.counts import read_blocks, select_counts
 from corpusforge.tokens.wordpiece import learn
 
 

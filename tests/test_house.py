@@ -25,6 +25,9 @@ FLOORS = {
 """Floor of every room (a module or a package of corpusforge)."""
 
 SAME_FLOOR = {
+    ("tokens", "shards"),
+    ("tokens", "units"),
+    ("tokens", "engine"),
     ("units", "shards"),
     ("engine", "units"),
     ("pool", "units"),
@@ -42,10 +45,11 @@ SAME_FLOOR = {
 }
 """Arrows that stay on one floor; each is one-way, so no circle can close."""
 
-PURE = ("documents", "tokens", "instances")
+PURE = ("documents", "instances")
 KERNELS = {
     "clean": {path.stem for path in (PACKAGE / "clean").glob("*.py")} - {"work", "url_duplicates", "fetch"},
     "dedupe": {"normalize", "spans", "minhash", "lsh", "clusters", "keep", "cut"},
+    "tokens": {path.stem for path in (PACKAGE / "tokens").glob("*.py")} - {"counts", "mask_lexicon"},
 }
 """Files of kernels in rooms that hold the units and graphs of a stage too."""
 ONLY_IN = {

@@ -24,12 +24,12 @@ from corpusforge.instances.build import DONOR_FORMATS, Builder, BuildSettings
 from corpusforge.instances.donors import Candidates, Donors
 from corpusforge.instances.long_sentences import SentenceLimit
 from corpusforge.instances.source import read_source
+from corpusforge.tokens.mask_lexicon import joiner_of
 from corpusforge.work.instances import SPLITS, DonorSettings, limit_of, settings_of
-from corpusforge.work.joins import joins_of
 from corpusforge.work.splits import split_tokens, with_draws
 
 if TYPE_CHECKING:
-    from corpusforge.tokens.encode import Joins
+    from corpusforge.tokens.mask_lexicon import WordJoiner
     from corpusforge.tokens.vocab import Vocab
 
 HELDOUT = "heldout"
@@ -47,7 +47,7 @@ class BuildInstances(beam.PTransform):  # type: ignore[misc, name-defined]
     def __init__(self, vocab: Vocab, section: Any, *, seed: int = 0) -> None:
         super().__init__()
         self.vocab, self.format, self.heldout_by = vocab, section.format, section.heldout_by
-        self.settings, self.joins = settings_of(vocab, section, seed), joins_of(vocab, section)
+        self.settings, self.joins = settings_of(vocab, section, seed), joiner_of(vocab, section)
         self.limit = limit_of(section)
         self.copies = section.copies if section.masking == "duplicated" else 1
         self.donors = DonorSettings(seed, section.heldout, section.donor_megabytes << 20)
@@ -78,7 +78,7 @@ class _Encode(beam.DoFn):  # type: ignore[misc, name-defined]
     """DOCUMENTS -> TOKENS, with the draws of URLs where these decide what is held out."""
 
     def __init__(
-        self, vocab: Vocab, heldout_by: str, word_starts: bool, joins: Joins | None, limit: SentenceLimit
+        self, vocab: Vocab, heldout_by: str, word_starts: bool, joins: WordJoiner | None, limit: SentenceLimit
     ) -> None:
         self.vocab, self.heldout_by, self.word_starts, self.joins = vocab, heldout_by, word_starts, joins
         self.limit = limit

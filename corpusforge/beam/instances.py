@@ -19,6 +19,7 @@ from corpusforge.engine import Engine
 from corpusforge.instances.build import DONOR_FORMATS
 from corpusforge.progress import Progress
 from corpusforge.sections import Instances
+from corpusforge.tokens.mask_lexicon import joiner_of
 from corpusforge.units import ShardUnit
 from corpusforge.work.instances import (
     SPLITS,
@@ -33,7 +34,6 @@ from corpusforge.work.instances import (
     token_units,
     write_donors,
 )
-from corpusforge.work.joins import joins_of
 
 if TYPE_CHECKING:
     from corpusforge.tokens.vocab import Vocab
@@ -56,7 +56,7 @@ def run(
     sizes = [unit.bytes for unit in units]
     wants_words = section.mask_unit != "token"
     limit = limit_of(section)
-    encoding = EncodeWork(scratch, vocab, section.heldout_by, wants_words, joins_of(vocab, section), limit)
+    encoding = EncodeWork(scratch, vocab, section.heldout_by, wants_words, joiner_of(vocab, section), limit)
     engine.map(encoding, units, sizes, label="encode", folder=scratch, progress=progress)
     forget_encoder()
     encoded = token_units(scratch, len(units))

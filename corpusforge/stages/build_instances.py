@@ -52,9 +52,9 @@ def build_instances(made: Recipe, upstream: str, vocab_folder: str, output: str,
 
 def _lexicon_digest(vocab: Any, made: Recipe) -> str:
     """The content of the lexicon, which decides masks, and not its path; "" for none. Complains about bad settings."""
-    from corpusforge.work.joins import joins_of
+    from corpusforge.tokens.mask_lexicon import joiner_of
 
-    return getattr(joins_of(vocab, made.instances), "digest", "")
+    return getattr(joiner_of(vocab, made.instances), "digest", "")
 
 
 def _check_shares(made: Recipe) -> None:

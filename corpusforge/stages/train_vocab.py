@@ -54,13 +54,12 @@ def train_vocab(made: Recipe, upstream: str, output: str, execution: Execution) 
 def _learn(
     engine: Engine, made: Recipe, units: list[Any], output: str, progress: Progress
 ) -> tuple[Any, dict[str, Any]]:
-    from corpusforge.beam import vocab as beam_vocab
+    from corpusforge.tokens.counts import count_units, read_blocks
     from corpusforge.tokens.families import learn, segmentation_of, select
 
     settings = made.vocab
-    paths = beam_vocab.run(engine, segmentation_of(settings), units, output, progress)
-    blocks = beam_vocab.read_blocks(paths)
-    counts, counted = select(blocks, settings)
+    paths = count_units(engine, segmentation_of(settings), units, output, progress)
+    counts, counted = select(read_blocks(paths), settings)
     progress.start("learn", 0, "words")
     learned = learn(counts, settings)
     progress.finish()

@@ -1,12 +1,17 @@
-"""Word counts of a corpus: tables small enough to shuffle, whatever the size of the corpus.
+"""Count the words of a corpus: the first half of the stage `train-vocab`, exact and in 64 bits.
 
-In: columns of text. Out: tables (word, count), sorted by the bytes of the word, counts in 64 bits. Tables travel as
-Arrow IPC bytes, one block for each partition of the words; merging blocks is associative and commutative down to the
-byte, so any combiner tree over any cut of the corpus gives the same vocabulary.
+    document shards -> CountWork -> counts of each shard -> blocks by partition -> merged -> words/part-PPPPP.arrow
+
+Counts are tables (word, count), sorted by the bytes of the word. Between workers they travel as Arrow IPC bytes, one
+block for each partition of the words. Merging blocks is associative and commutative down to the byte, so any combiner
+tree over any shards of the corpus gives the same vocabulary. Memory follows distinct words, whatever the size of the
+corpus.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -15,10 +20,14 @@ import pyarrow.compute as pc
 import pyarrow.ipc
 import xxhash
 
+from corpusforge import shards
 from corpusforge.arrays import I64, U64
+from corpusforge.engine import Engine
+from corpusforge.progress import Progress
 from corpusforge.text import text_bytes
 from corpusforge.tokens.bert_split import UNCASED
 from corpusforge.tokens.splitting import Segmentation
+from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
 
 COUNTS = pa.schema(
     [
@@ -27,11 +36,96 @@ COUNTS = pa.schema(
     ]
 )
 
-_MERGE_ROWS = 1 << 20
-"""Counted rows that pile up before they are merged: bounds memory at distinct words plus this many."""
+PARTITIONS = 64
+"""Parts of the word table, by hash of the word: one is merged at a time."""
 
 FED_OCCURRENCES = 16_000_000
 """Most word occurrences a trainer reads, about ten seconds of reading; above it counts are scaled down."""
+
+_MERGE_ROWS = 1 << 20
+"""Counted rows that pile up before they are merged: bounds memory at distinct words plus this many."""
+
+_WHOLE = 1 << 62
+"""The counts of a unit are one shard: half a shard's counts would only have to be merged again."""
+
+
+def count_units(
+    engine: Engine, segmentation: Segmentation, units: Sequence[ShardUnit], output: str, progress: Progress
+) -> list[str]:
+    """Count the words of all units; returns the paths of the merged blocks, one a partition (`read_blocks`)."""
+    scratch, words = shards.join(output, "scratch"), shards.join(output, "words")
+    sizes = [unit.bytes for unit in units]
+    engine.map(CountWork(scratch, segmentation), units, sizes, label="count", folder=scratch, progress=progress)
+    entries = shards.load_entries(scratch, len(units))
+    paths = [shards.join(scratch, entry.tables["counts"].name) for entry in entries]
+    shards.remove(words)
+    engine.shuffle(paths, shard_blocks, functools.partial(_write_words, words), combine=merge_counts, folder=scratch)
+    shards.remove(scratch)
+    return [shards.join(words, name) for name in shards.list_names(words, ".arrow")]
+
+
+def read_blocks(paths: Iterable[str]) -> Iterator[bytes]:
+    """The merged blocks that `count_units` wrote, one after another, for `select_counts`."""
+    for path in paths:
+        with shards.open_binary(path) as file:
+            yield file.read()
+
+
+@dataclasses.dataclass(frozen=True)
+class CountWork:
+    """Counts the words of a document shard into one shard ``counts/`` below ``output``.
+
+    Nothing is left out: rare words of one shard may be frequent in the corpus. ``merge_bytes``: text between two merges
+    of what was counted, so that memory follows the distinct words of the shard.
+    """
+
+    output: str
+    segmentation: Segmentation
+    merge_bytes: int = 64 << 20
+
+    def __call__(self, unit: ShardUnit, advance: Advance) -> UnitResult:
+        """Count one shard; statistics: documents, text_bytes, words, distinct_words (summed over shards)."""
+        with UnitOutput(self.output, unit.number, {"counts": (COUNTS, "arrow")}, _WHOLE) as output:
+            if output.done:
+                advance(unit.bytes)
+                return output.result(resumed=True)
+            counts, documents, size = self._count(unit, advance)
+            statistics = {
+                "documents": documents,
+                "text_bytes": size,
+                "words": sum(counts["count"].to_numpy().tolist()),
+                "distinct_words": len(counts),
+            }
+            for batch in counts.to_batches():
+                output.write({"counts": batch}, position=documents, size=0, tallies={}, statistics={})
+            output.write({}, position=documents, size=size, tallies={}, statistics=statistics)
+            return output.finish()
+
+    def _count(self, unit: ShardUnit, advance: Advance) -> tuple[pa.Table, int, int]:
+        merged, waiting = COUNTS.empty_table(), []
+        documents = size = unmerged = reported = 0
+        for batch in shards.read_shard(unit.path):
+            column = batch.column("text")
+            _, offsets = text_bytes(column)
+            waiting.append(count_words(column, self.segmentation))
+            documents, size = documents + len(column), size + int(offsets[-1] - offsets[0])
+            unmerged += int(offsets[-1] - offsets[0])
+            if unmerged >= self.merge_bytes:
+                merged, waiting, unmerged = merge_tables([merged, *waiting]), [], 0
+            done = unit.bytes * documents // max(unit.rows, documents)
+            advance(done - reported)
+            reported = done
+        advance(unit.bytes - reported)
+        return merge_tables([merged, *waiting]), documents, size
+
+
+def shard_blocks(path: str, partitions: int = PARTITIONS) -> list[tuple[int, bytes]]:
+    """The blocks of one shard that `CountWork` wrote: (partition, block), ascending."""
+    return pack_counts(pa.Table.from_batches(list(shards.read_shard(path)), COUNTS), partitions)
+
+
+def _write_words(folder: str, partition: int, blocks: Iterable[bytes]) -> None:
+    shards.write_bytes(shards.join(folder, f"part-{partition:05d}.arrow"), merge_counts(blocks))
 
 
 def count_words(text: pa.StringArray, segmentation: Segmentation = UNCASED) -> pa.Table:
@@ -78,8 +172,8 @@ def pack_counts(counts: pa.Table, partitions: int) -> list[tuple[int, bytes]]:
     return [(p, _to_bytes(counts.take(order[bounds[p] : bounds[p + 1]]))) for p in filled]
 
 
-def merge_counts(blocks: Sequence[bytes]) -> bytes:
-    """One block with the counts of several added up. Associative and commutative.
+def merge_counts(blocks: Iterable[bytes]) -> bytes:
+    """One block with the counts of several added up. Associative and commutative; of no blocks an empty one.
 
     >>> block = lambda *words: pack_counts(count_words(pa.array(words)), 1)[0][1]
     >>> merge_counts([block("a b"), block("b c")]) == merge_counts([block("c"), block("b a b")])
@@ -105,21 +199,26 @@ def select_counts(blocks: Iterable[bytes], *, min_count: int, max_words: int) ->
     ({'word': ['a', 'b'], 'count': [3, 2]}, 8)
     """
     kept = COUNTS.empty_table()
-    found = {"words": 0, "distinct_words": 0, "words_too_rare": 0, "distinct_words_too_rare": 0}
+    statistics = {"words": 0, "distinct_words": 0, "words_too_rare": 0, "distinct_words_too_rare": 0}
     for block in blocks:
         table = read_counts(block)
         frequent = table.filter(pc.greater_equal(table["count"], pa.scalar(min_count, pa.uint64())))
-        found["words"] += pc.sum(table["count"]).as_py() or 0
-        found["distinct_words"] += len(table)
-        found["words_too_rare"] += (pc.sum(table["count"]).as_py() or 0) - (pc.sum(frequent["count"]).as_py() or 0)
-        found["distinct_words_too_rare"] += len(table) - len(frequent)
+        statistics["words"] += pc.sum(table["count"]).as_py() or 0
+        statistics["distinct_words"] += len(table)
+        statistics["words_too_rare"] += (pc.sum(table["count"]).as_py() or 0) - (pc.sum(frequent["count"]).as_py() or 0)
+        statistics["distinct_words_too_rare"] += len(table) - len(frequent)
         kept = pa.concat_tables([kept, frequent])
         if len(kept) > 2 * max_words:
             kept = _most_frequent(kept, max_words)
     selected = _most_frequent(kept, max_words)
-    found["distinct_words_selected"] = len(selected)
-    found["words_selected"] = pc.sum(selected["count"]).as_py() or 0
-    return selected.take(pc.sort_indices(selected["word"])).combine_chunks(), found
+    statistics["distinct_words_selected"] = len(selected)
+    statistics["words_selected"] = pc.sum(selected["count"]).as_py() or 0
+    return selected.take(pc.sort_indices(selected["word"])).combine_chunks(), statistics
+
+
+def _most_frequent(table: pa.Table, limit: int) -> pa.Table:
+    order = pc.sort_indices(table, sort_keys=[("count", "descending"), ("word", "ascending")])
+    return table.take(order.slice(0, limit)).combine_chunks()
 
 
 def scale_counts(counts: U64, bound: int) -> tuple[I64, float]:
@@ -147,11 +246,6 @@ def repeated(words: list[str], counts: I64) -> Iterator[list[str]]:
     for word, count in zip(words, counts.tolist(), strict=True):
         for begin in range(0, count, most):
             yield [word] * min(most, count - begin)
-
-
-def _most_frequent(table: pa.Table, limit: int) -> pa.Table:
-    order = pc.sort_indices(table, sort_keys=[("count", "descending"), ("word", "ascending")])
-    return table.take(order.slice(0, limit)).combine_chunks()
 
 
 def _to_bytes(table: pa.Table) -> bytes:

@@ -16,7 +16,7 @@ segmenter) may then take the start from a word of the splitter that goes on from
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ from corpusforge.schemas import token_type, tokens_schema
 from corpusforge.sentences import splitter
 from corpusforge.tokens.column_encoders import ColumnEncoder
 from corpusforge.tokens.lookup import KnownWords
+from corpusforge.tokens.mask_lexicon import WordJoiner
 from corpusforge.tokens.splitting import Words
 from corpusforge.tokens.vocab import Vocab
 
@@ -43,15 +44,6 @@ BATCH_BYTES = 4 << 20
 
 FEW_WORDS = 800
 """So few new words are left to the library: by columns they would take longer."""
-
-
-class Joins(Protocol):
-    """What makes one unit of several words: picklable, compared by value."""
-
-    def __hash__(self) -> int: ...
-
-    def joined(self, words: Words) -> Bools:
-        """For each word whether it belongs to the word before it; never the first of a row."""
 
 
 class Encoded(NamedTuple):
@@ -83,7 +75,7 @@ class Encoder:
         cache_bytes: int = CACHE_BYTES,
         *,
         word_starts: bool = False,
-        joins: Joins | None = None,
+        joins: WordJoiner | None = None,
     ) -> None:
         self.vocab, self._cache_bytes, self._joins = vocab, cache_bytes, joins
         self._starts_word = vocab.family.starts_word(vocab) if word_starts else None

@@ -1,37 +1,75 @@
-"""Units larger than words: phrases and entities of a lexicon, or the words a segmenter finds in Chinese.
+"""Mask units larger than words: phrases and entities of a lexicon, or the words of a Chinese segmenter.
 
-Comes in: `Words` of rows. Goes out: for each word whether it belongs to the one before (`encode.Joins`). The one
-decision: a lexicon is cut by the same splitter as the text, so that a phrase is a sequence of the splitter's words and
-is found whatever the case, accents and spaces; of several phrases the longest at the leftmost place counts.
+A lexicon is split by the same splitter as the text, so that a phrase is a sequence of the splitter's words and matches
+whatever the case, accents and spaces; of several phrases the longest at the leftmost place counts. The phrases are a
+trie over numbered words, and all places of a column walk down it together, a word at a time.
 
-The phrases are a trie over numbered words, and all places of a column walk down it together, a word at a time.
+Settings that could join no word at all are an error before anything is encoded; a lexicon that then joins none is
+counted and reported.
 """
 
 from __future__ import annotations
 
+import codecs
 import dataclasses
 import functools
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
-from corpusforge import errors
+from corpusforge import errors, sections, shards
 from corpusforge.arrays import I64, Bools
 from corpusforge.tokens.splitting import Segmentation, Splitter, Words
+from corpusforge.tokens.vocab import Vocab
 
 CHINESE = ((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2FA1F), (0xF900, 0xFAFF))
 """Code points that BERT sets apart as Chinese (google-research/bert, tokenization.py), its blocks put together."""
 
 
+class WordJoiner(Protocol):
+    """What joins several words to one mask unit: picklable, compared by value."""
+
+    def __hash__(self) -> int: ...
+
+    def joined(self, words: Words) -> Bools:
+        """For each word whether it belongs to the word before it; never the first of a row."""
+
+
+def joiner_of(vocab: Vocab, settings: sections.Instances) -> WordJoiner | None:
+    """What joins words to mask units: a lexicon, which is read here, a segmenter, or nothing.
+
+    Raises `errors.RecipeInvalid` where both are given, where masks are drawn by token, or where a segmenter could join
+    nothing, and `errors.InputMissing` where the lexicon is missing or empty.
+    """
+    lexicon, segmenter = settings.mask_lexicon, settings.mask_segmenter
+    if not lexicon and not segmenter:
+        return None
+    if settings.mask_unit == "token":
+        mend = "set mask_unit to whole-word, ngram or span"
+        raise errors.RecipeInvalid("instances.mask_unit", "a lexicon or segmenter joins words, not tokens", mend)
+    if lexicon and segmenter:
+        raise errors.RecipeInvalid("instances.mask_segmenter", "a lexicon is given too", "use one of the two")
+    if segmenter:
+        if len(vocab.segmentation.splitter().words_of("中文")) == 1:
+            what = f"{segmenter} joins no words: a vocabulary of the family {vocab.family.name} does not split Chinese"
+            mend = "take one that does (train-vocab --model wordpiece), or leave --mask-segmenter out"
+            raise errors.RecipeInvalid("instances.mask_segmenter", what, mend)
+        return Segmenter(segmenter)
+    if not shards.exists(lexicon):
+        raise errors.InputMissing(lexicon, "no such lexicon", "name a file with one phrase a line")
+    with shards.open_binary(lexicon) as file:
+        data = file.read()
+    if not data.removeprefix(codecs.BOM_UTF8).strip():
+        raise errors.InputMissing(lexicon, "the lexicon holds no phrase", "write one phrase a line")
+    return Lexicon(data, vocab.segmentation, lexicon)
+
+
 @dataclasses.dataclass(frozen=True)
 class Lexicon:
-    """Phrases by greedy longest match. ``data``: UTF-8, one phrase a line; blank lines mean nothing.
-
-    ``where``: what to call it in messages.
-    """
+    """Phrases by greedy longest match. ``data``: UTF-8, one phrase a line; ``where``: its name in messages."""
 
     data: bytes
     segmentation: Segmentation
@@ -51,7 +89,7 @@ class Lexicon:
 
 @dataclasses.dataclass(frozen=True)
 class Segmenter:
-    """Chinese words of jieba (extra ``zh``): joins the characters that BERT-like splitters set apart."""
+    """Chinese words of jieba (extra ``zh``): joins characters, which BERT-like splitters make words of their own."""
 
     name: str = "jieba"
 
@@ -61,18 +99,18 @@ class Segmenter:
         chinese = np.fromiter(map(_is_chinese, values), bool, len(values))
         first = np.zeros(len(values) + 1, bool)
         first[words.offsets] = True
-        goes_on = chinese.copy()
-        goes_on[1:] &= chinese[:-1] & ~first[1:-1]
-        goes_on[:1] = False
-        begins = np.flatnonzero(chinese & ~goes_on)
-        ends = np.flatnonzero(chinese & ~np.append(goes_on[1:], False)) + 1
+        joined = chinese.copy()
+        joined[1:] &= chinese[:-1] & ~first[1:-1]
+        joined[:1] = False
+        begins = np.flatnonzero(chinese & ~joined)
+        ends = np.flatnonzero(chinese & ~np.append(joined[1:], False)) + 1
         # A Python loop with a reason: the segmenter is a Python library that takes one text at a time.
         for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
             at = begin
             for word in segment("".join(values[begin:end])):
-                goes_on[at] = False
+                joined[at] = False
                 at += len(word)
-        return goes_on
+        return joined
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,7 +148,7 @@ def _trie(lexicon: Lexicon) -> _Trie:
 
 
 def _phrases(lexicon: Lexicon) -> Words:
-    """The words of each phrase, once as at the beginning of a text and once as behind a space."""
+    """The words of each phrase, once as at the beginning of a text and once as after a space."""
     try:
         lines = [line.strip() for line in lexicon.data.decode("utf-8-sig").splitlines()]
     except UnicodeDecodeError as error:
@@ -125,7 +163,7 @@ def _phrases(lexicon: Lexicon) -> Words:
 
 
 def _longest(trie: _Trie, numbers: I64, offsets: I64) -> I64:
-    """For each word how many words the longest phrase has that begins with it; 1 for none."""
+    """For each word the number of words of the longest phrase that begins with it; 1 for none."""
     lengths = np.ones(len(numbers), np.int64)
     if not len(trie.edges):
         return lengths
@@ -137,8 +175,8 @@ def _longest(trie: _Trie, numbers: I64, offsets: I64) -> I64:
         word = numbers[at + depth]
         edge = node * len(trie.words) + word
         place = np.minimum(np.searchsorted(trie.edges, edge), len(trie.edges) - 1)
-        found = (word >= 0) & (trie.edges[place] == edge)
-        at, node, depth = at[found], place[found] + 1, depth + 1
+        known = (word >= 0) & (trie.edges[place] == edge)
+        at, node, depth = at[known], place[known] + 1, depth + 1
         lengths[at[trie.is_end[node]]] = depth
     return lengths
 

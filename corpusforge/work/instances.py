@@ -33,7 +33,8 @@ from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
 from corpusforge.work.splits import schema_with_draws, split_tokens, with_draws
 
 if TYPE_CHECKING:
-    from corpusforge.tokens.encode import Encoder, Joins
+    from corpusforge.tokens.encode import Encoder
+    from corpusforge.tokens.mask_lexicon import WordJoiner
     from corpusforge.tokens.vocab import Vocab
 
 SPLITS = ("train", "heldout")
@@ -61,7 +62,7 @@ class EncodeWork:
     vocab: Vocab
     heldout_by: str = "id"
     word_starts: bool = False
-    joins: Joins | None = None
+    joins: WordJoiner | None = None
     limit: SentenceLimit | None = None
 
     def __call__(self, unit: ShardUnit, advance: Advance) -> UnitResult:
@@ -88,7 +89,7 @@ class EncodeWork:
 
 
 @functools.lru_cache(maxsize=1)
-def _encoder(vocab: Vocab, word_starts: bool, joins: Joins | None) -> Encoder:
+def _encoder(vocab: Vocab, word_starts: bool, joins: WordJoiner | None) -> Encoder:
     """The encoder of this process: words that one shard taught it are known in the next; ids do not depend on it."""
     from corpusforge.tokens.encode import Encoder
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from corpusforge import errors, sections
-from corpusforge.beam import dedupe, instances, vocab
+from corpusforge.beam import dedupe, instances
 from corpusforge.beam.engine import BeamEngine
 from corpusforge.progress import Silent
 from corpusforge.sections import Dedupe, Instances
 from corpusforge.tokens.bert_split import UNCASED
-from corpusforge.tokens.counts import count_words, select_counts
+from corpusforge.tokens.counts import count_units, count_words, read_blocks, select_counts
 from corpusforge.tokens.wordpiece import learn
 from tests.beam.documents_on_disk import documents, write_units
 from tests.beam.raw_pages import write_pages
@@ -102,8 +102,8 @@ def test_the_line_gives_the_digests_of_the_local_run(portable: BeamEngine, tmp_p
         clean(tmp_path / "copies", out / "newest", engine, newest_memory=1 << 30)
         every = Dedupe(method=("lines", "exact-spans", "near-spans", "documents"), sentences="builtin")
         dedupe.run(engine, every, shards, str(out / "dedupe"), Silent())
-        words = vocab.run(engine, UNCASED, shards, str(out / "vocab"), Silent())
-        counts, statistics = select_counts(vocab.read_blocks(words), min_count=1, max_words=10**6)
+        words = count_units(engine, UNCASED, shards, str(out / "vocab"), Silent())
+        counts, statistics = select_counts(read_blocks(words), min_count=1, max_words=10**6)
         learned = learn(counts, sections.Vocab(size=512, unused=16)).vocab
         instances.run(engine, section, 7, learned, shards, str(out / "instances"), Silent())
         found = [content(out / name, table) for name in ("clean", "newest") for table in ("documents", "rejects")]

@@ -10,17 +10,16 @@ from pathlib import Path
 import pytest
 
 from corpusforge import sections, shards
-from corpusforge.beam import dedupe, exact_spans, instances, vocab
+from corpusforge.beam import dedupe, exact_spans, instances
 from corpusforge.beam.engine import BeamEngine
 from corpusforge.content import combine
 from corpusforge.progress import Silent
 from corpusforge.sections import Dedupe, Instances
 from corpusforge.tokens.bert_split import BertSegmentation
-from corpusforge.tokens.counts import count_words, select_counts
+from corpusforge.tokens.counts import CountWork, count_units, count_words, read_blocks, select_counts
 from corpusforge.tokens.wordpiece import learn
 from corpusforge.units import ShardUnit
 from corpusforge.work.instances import EncodeWork
-from corpusforge.work.vocab import CountWork
 from tests.beam.documents_on_disk import documents, write_units
 
 ROWS = documents(90)
@@ -168,8 +167,8 @@ def test_other_runners_compare_in_one_round(tmp_path: Path, straight: Path, monk
 @pytest.mark.parametrize(("cuts", "workers"), [([], 1), ([1, 44, 0], 2)])
 def test_words_are_counted_over_all_units(cuts: list[int], workers: int, tmp_path: Path) -> None:
     units = write_units(tmp_path, ROWS, cuts)
-    paths = vocab.run(BeamEngine(workers), BertSegmentation(), units, str(tmp_path / "out"), Silent())
-    found, statistics = select_counts(vocab.read_blocks(paths), min_count=1, max_words=10**6)
+    paths = count_units(BeamEngine(workers), BertSegmentation(), units, str(tmp_path / "out"), Silent())
+    found, statistics = select_counts(read_blocks(paths), min_count=1, max_words=10**6)
     assert found.equals(count_words(ROWS.column("text")))
     assert statistics["words"] > 5000
 
@@ -179,8 +178,8 @@ def test_words_and_tokens_of_another_cut_do_not_count(tmp_path: Path) -> None:
     (unit,) = write_units(tmp_path, ROWS, [])
     stale = dataclasses.replace(unit, number=3)
     CountWork(str(tmp_path / "words/scratch"), BertSegmentation())(stale, lambda _: None)
-    paths = vocab.run(BeamEngine(1), BertSegmentation(), [unit], str(tmp_path / "words"), Silent())
-    found, _ = select_counts(vocab.read_blocks(paths), min_count=1, max_words=10**6)
+    paths = count_units(BeamEngine(1), BertSegmentation(), [unit], str(tmp_path / "words"), Silent())
+    found, _ = select_counts(read_blocks(paths), min_count=1, max_words=10**6)
     assert found.equals(count_words(ROWS.column("text")))
 
     learned = learn(found, sections.Vocab(size=512, unused=16)).vocab

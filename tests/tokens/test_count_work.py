@@ -11,9 +11,8 @@ from corpusforge.errors import ManifestInvalid
 from corpusforge.schemas import DOCUMENTS
 from corpusforge.shards import load_entries, read_shard
 from corpusforge.tokens.bert_split import BertSegmentation
-from corpusforge.tokens.counts import COUNTS, count_words, merge_counts, pack_counts
+from corpusforge.tokens.counts import COUNTS, CountWork, count_words, merge_counts, pack_counts, shard_blocks
 from corpusforge.units import ShardUnit
-from corpusforge.work.vocab import CountWork, partition_blocks
 
 TEXTS = [f"The cat number {n} sat. 東京 {n % 7}" for n in range(40)]
 
@@ -31,14 +30,14 @@ def counted(folder: Path) -> pa.Table:
 
 
 def test_counts_of_a_shard(tmp_path: Path) -> None:
-    unit, told = shard(tmp_path, TEXTS), []
-    result = pickle.loads(pickle.dumps(CountWork(str(tmp_path / "out"), BertSegmentation())))(unit, told.append)
+    unit, reported = shard(tmp_path, TEXTS), []
+    result = pickle.loads(pickle.dumps(CountWork(str(tmp_path / "out"), BertSegmentation())))(unit, reported.append)
     expected = count_words(pa.array(TEXTS))
     assert counted(tmp_path / "out").equals(expected)
     assert result.statistics["documents"] == 40
     assert result.statistics["text_bytes"] == sum(len(t.encode()) for t in TEXTS)
     assert result.statistics["words"] == sum(expected["count"].to_pylist())
-    assert sum(told) == unit.bytes
+    assert sum(reported) == unit.bytes
 
 
 def test_the_cut_of_batches_and_merges_changes_nothing(tmp_path: Path) -> None:
@@ -64,7 +63,7 @@ def test_blocks_of_shards_merge_to_the_whole(tmp_path: Path) -> None:
     for number, texts in enumerate([TEXTS[:11], TEXTS[11:]]):
         out = tmp_path / f"out-{number}"
         CountWork(str(out), BertSegmentation())(shard(tmp_path, texts), lambda _: None)
-        for partition, block in partition_blocks(str(out / "counts/part-00000-00000.arrow"), 5):
+        for partition, block in shard_blocks(str(out / "counts/part-00000-00000.arrow"), 5):
             blocks.setdefault(partition, []).append(block)
     whole = pack_counts(count_words(pa.array(TEXTS)), 5)
     assert [(p, merge_counts(blocks[p])) for p in sorted(blocks)] == whole
@@ -72,7 +71,7 @@ def test_blocks_of_shards_merge_to_the_whole(tmp_path: Path) -> None:
 
 def test_an_empty_shard(tmp_path: Path) -> None:
     CountWork(str(tmp_path / "out"), BertSegmentation(False))(shard(tmp_path, []), lambda _: None)
-    assert partition_blocks(str(tmp_path / "out/counts/part-00000-00000.arrow"), 4) == []
+    assert shard_blocks(str(tmp_path / "out/counts/part-00000-00000.arrow"), 4) == []
 
 
 def test_a_truncated_shard_is_named(tmp_path: Path) -> None:

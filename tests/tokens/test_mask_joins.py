@@ -13,10 +13,9 @@ from corpusforge.instances.measure import judge
 from corpusforge.sections import Instances, Recipe
 from corpusforge.stages.build_instances import _lexicon_digest
 from corpusforge.tokens.bert_split import UNCASED
-from corpusforge.tokens.mask_lexicon import Lexicon, Segmenter
+from corpusforge.tokens.mask_lexicon import Lexicon, Segmenter, joiner_of
 from corpusforge.tokens.wordpiece import arrange
 from corpusforge.work.instances import settings_of
-from corpusforge.work.joins import joins_of
 from tests.tokens.small_vocabularies import of_family
 
 VOCAB = arrange(["a", "##b"], 64, 0, UNCASED)
@@ -26,9 +25,9 @@ WORDS = Instances(mask_unit="whole-word")
 def test_what_settings_ask_for(tmp_path: Path) -> None:
     path = tmp_path / "phrases.txt"
     path.write_text("new york\n")
-    assert joins_of(VOCAB, WORDS) is None
-    assert joins_of(VOCAB, dataclasses.replace(WORDS, mask_segmenter="jieba")) == Segmenter()
-    found = joins_of(VOCAB, dataclasses.replace(WORDS, mask_lexicon=str(path)))
+    assert joiner_of(VOCAB, WORDS) is None
+    assert joiner_of(VOCAB, dataclasses.replace(WORDS, mask_segmenter="jieba")) == Segmenter()
+    found = joiner_of(VOCAB, dataclasses.replace(WORDS, mask_lexicon=str(path)))
     assert found == Lexicon(b"new york\n", UNCASED, str(path))
     assert settings_of(VOCAB, WORDS, 0).word_starts
     assert not settings_of(VOCAB, Instances(), 0).word_starts
@@ -44,20 +43,20 @@ def test_what_settings_ask_for(tmp_path: Path) -> None:
 )
 def test_settings_that_cannot_be(change: dict[str, str], what: str) -> None:
     with pytest.raises(errors.CorpusForgeError, match=what):
-        joins_of(VOCAB, dataclasses.replace(WORDS, **change))
+        joiner_of(VOCAB, dataclasses.replace(WORDS, **change))
 
 
 @pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf", b" \n\n"])
 def test_an_empty_lexicon_is_refused(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "phrases.txt").write_bytes(content)
     with pytest.raises(errors.InputMissing, match="holds no phrase"):
-        joins_of(VOCAB, dataclasses.replace(WORDS, mask_lexicon=str(tmp_path / "phrases.txt")))
+        joiner_of(VOCAB, dataclasses.replace(WORDS, mask_lexicon=str(tmp_path / "phrases.txt")))
 
 
 @pytest.mark.parametrize("family", ["bpe", "unigram", "sentencepiece-bpe"])
 def test_a_segmenter_needs_characters_set_apart(family: str) -> None:
     with pytest.raises(errors.RecipeInvalid, match="joins no words"):
-        joins_of(of_family(family), dataclasses.replace(WORDS, mask_segmenter="jieba"))
+        joiner_of(of_family(family), dataclasses.replace(WORDS, mask_segmenter="jieba"))
 
 
 def test_a_stage_knows_the_lexicon_by_its_content(tmp_path: Path) -> None:
