@@ -15,7 +15,6 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgres
 from rich.table import Column, Table
 from rich.text import Text
 
-from corpusforge.progress import Silent
 from corpusforge.report.plain import seconds
 
 console = Console(stderr=True, highlight=False, markup=False)
@@ -145,11 +144,6 @@ class Bars:
     def say(self, line: str) -> None:
         """Print a line above the bar."""
         console.print(line)
-
-
-def progress(*, quiet: bool) -> Bars | Silent:
-    """Bars, or nothing."""
-    return Silent() if quiet else Bars()
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, words: bool = False) -> Table:

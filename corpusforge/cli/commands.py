@@ -1,16 +1,22 @@
-"""The commands, in the order of the line: each turns flags into a recipe, calls its stage, and shows what came out."""
+"""The commands of the stages, in their order: each turns flags into a recipe, runs its stage and shows the outcome.
+
+What a command needs is imported in it, and what shows its outcome only after it, so that a mistake is reported at once.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from corpusforge import __version__, sections
-from corpusforge.cli.evaluate import evaluate_command
 from corpusforge.cli.looking import inspect_command, report_command
 from corpusforge.cli.options import Ordered, common, flags, read_flags
 from corpusforge.cli.rules import rules_group
+
+if TYPE_CHECKING:
+    from corpusforge.stages.preview import Preview
+    from corpusforge.stages.stage import Outcome
 
 
 @click.group(cls=Ordered, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -19,7 +25,7 @@ def cli() -> None:
     """From raw web pages to a pretrained encoder.
 
     \b
-    The whole line:      corpusforge run quickstart --output runs/first
+    All stages:          corpusforge run quickstart --output runs/first
     One stage at a time: corpusforge clean crawl/ --output clean
                          corpusforge dedupe clean --output dedupe
                          corpusforge train-vocab dedupe --output vocab --size 30528
@@ -34,25 +40,27 @@ def cli() -> None:
 @click.option(
     "--output", required=True, metavar="DIR", help="Folder or URL for documents/, rejects/ and manifest.json."
 )
-@click.option("--dry-run", is_flag=True, help="Clean a sample, print what would go and why, write nothing.")
+@click.option("--dry-run", is_flag=True, help="Clean a sample, print what would be dropped and why, write nothing.")
 @click.option("--sample", type=click.IntRange(1), default=None, help="Records of a dry run.  [default: 1000]")
 @flags("clean", "input", "urls")
 @common(beam=True)
 def clean_command(inputs: tuple[str, ...], output: str, dry_run: bool, sample: int | None, **given: Any) -> None:
-    """Read raw pages and keep what the rules let through.
+    """Read raw pages and keep what passes the rules.
 
     IN is any number of files, folders, globs or URLs: WARC, ARC, WET, JSONL, Parquet, text; or a dataset name with
-    --format hub. Every dropped line and page is kept in rejects/ with its reason.
+    --format hub. Every dropped line and page is in rejects/ with its reason.
     """
     if sample and not dry_run:
         raise click.UsageError("--sample is for --dry-run; a run reads the whole input")
     made, execution = read_flags(given, **{"input.paths": list(inputs)})
-    from corpusforge.stages import clean, preview, summary
-
     if dry_run:
-        summary.show_preview(preview.clean(made, sample or 1000))
+        from corpusforge.stages import preview
+
+        _show_preview(preview.clean(made, sample or 1000))
     else:
-        summary.show_outcome(clean.clean(made, output, execution))
+        from corpusforge.stages.clean import clean
+
+        _show(clean(made, output, execution))
 
 
 @cli.command("dedupe")
@@ -60,18 +68,20 @@ def clean_command(inputs: tuple[str, ...], output: str, dry_run: bool, sample: i
 @click.option(
     "--output", required=True, metavar="DIR", help="Folder or URL for documents/, repeats/ and manifest.json."
 )
-@click.option("--dry-run", is_flag=True, help="Find repeats, print what would go, cut nothing.")
+@click.option("--dry-run", is_flag=True, help="Find duplicates, print what would be dropped, remove nothing.")
 @flags("dedupe")
 @common(beam=True)
 def dedupe_command(documents: str, output: str, dry_run: bool, **given: Any) -> None:
-    """Cut repeats from the cleaned documents in DIR; all but one copy of each goes."""
+    """Remove duplicates from the cleaned documents in DIR; one copy of each is kept."""
     made, execution = read_flags(given)
-    from corpusforge.stages import dedupe, preview, summary
-
     if dry_run:
-        summary.show_preview(preview.dedupe(made, documents, execution))
+        from corpusforge.stages import preview
+
+        _show_preview(preview.dedupe(made, documents, execution))
     else:
-        summary.show_outcome(dedupe.dedupe(made, documents, output, execution))
+        from corpusforge.stages.dedupe import dedupe
+
+        _show(dedupe(made, documents, output, execution))
 
 
 @cli.command("train-vocab")
@@ -82,12 +92,12 @@ def dedupe_command(documents: str, output: str, dry_run: bool, **given: Any) -> 
 def train_vocab_command(documents: str, output: str, **given: Any) -> None:
     """Count the words of the documents in DIR and learn a vocabulary from the counts.
 
-    The folder written loads with transformers.AutoTokenizer as it stands.
+    The output folder loads in transformers.AutoTokenizer as it is.
     """
     made, execution = read_flags(given)
-    from corpusforge.stages import summary, train_vocab
+    from corpusforge.stages.train_vocab import train_vocab
 
-    summary.show_outcome(train_vocab.train_vocab(made, documents, output, execution))
+    _show(train_vocab(made, documents, output, execution))
 
 
 @cli.command("build-instances")
@@ -99,15 +109,17 @@ def train_vocab_command(documents: str, output: str, **given: Any) -> None:
 def build_instances_command(documents: str, vocab_folder: str, output: str, **given: Any) -> None:
     """Encode the documents in DIR and build training instances from them."""
     made, execution = read_flags(given)
-    from corpusforge.stages import build_instances, summary
+    from corpusforge.stages.build_instances import build_instances
 
-    summary.show_outcome(build_instances.build_instances(made, documents, vocab_folder, output, execution))
+    _show(build_instances(made, documents, vocab_folder, output, execution))
 
 
 @cli.command("pretrain")
 @click.argument("data", metavar="DIR")
 @click.option("--output", required=True, metavar="DIR", help="Folder for checkpoints/, model/ and logs.")
-@click.option("--resume/--no-resume", default=True, help="Go on from the newest valid checkpoint.  [default: --resume]")
+@click.option(
+    "--resume/--no-resume", default=True, help="Resume from the newest valid checkpoint.  [default: --resume]"
+)
 @click.option("--dry-run", is_flag=True, help="Print parameters, FLOPs, memory and steps; train nothing.")
 @flags("pretrain")
 @common(beam=False)
@@ -117,41 +129,89 @@ def pretrain_command(data: str, output: str, resume: bool, dry_run: bool, **give
     \b
     What would it cost?          corpusforge pretrain instances --output model --preset bert-base --dry-run
     A small one, in steps:       corpusforge pretrain instances --output model --preset bert-mini --steps 20000
-    As much as half an hour has: corpusforge pretrain instances --output model --preset bert-mini --budget 30m
+    As much as fits in 30 min:   corpusforge pretrain instances --output model --preset bert-mini --budget 30m
     Eight GPUs:                  torchrun --nproc_per_node 8 -m corpusforge pretrain instances --output model
     From another model:          corpusforge pretrain instances --output model --init bert-base-uncased/
 
-    The folder model/ loads in transformers as it stands. Ctrl-C and SIGTERM leave a checkpoint to go on from: the same
-    command does. 'corpusforge report model' draws the losses, also while it runs.
+    The folder model/ loads in transformers as it is. Ctrl-C and SIGTERM leave a checkpoint; the same command resumes
+    from it. 'corpusforge report model' draws the losses, also during training.
     """
     made, execution = read_flags(given)
-    from corpusforge.stages import pretrain, summary
+    from corpusforge.stages import pretrain
 
-    if dry_run:
-        summary.show_plan(pretrain.plan(made, data))
-    else:
-        summary.show_outcome(pretrain.pretrain(made, data, output, execution, resume=resume))
+    if not dry_run:
+        _show(pretrain.pretrain(made, data, output, execution, resume=resume))
+        return
+    plan = pretrain.plan(made, data)
+    from corpusforge.stages import summary
+
+    summary.show_plan(plan)
 
 
-cli.add_command(evaluate_command)
+@cli.command("evaluate")
+@click.argument("checkpoint", metavar="CHECKPOINT")
+@click.option(
+    "--output", default=None, metavar="DIR", help="For evaluation.json.  [default: CHECKPOINT-evaluation-TASK]"
+)
+@click.option(
+    "--data",
+    default=None,
+    metavar="DIR",
+    help="Input of the task: instances with a heldout/ part (mlm), a folder of tasks (glue) or of questions (squad).",
+)
+@flags("evaluate")
+@common(beam=False)
+def evaluate_command(checkpoint: str, output: str | None, data: str | None, **given: Any) -> None:
+    """Test a checkpoint: a run's folder, its model/, a checkpoint, or a Hugging Face directory.
+
+    \b
+    Below the unigram loss?              corpusforge evaluate model --task mlm --data instances
+    Grammar, fast and in full:           corpusforge evaluate model --task blimp --blimp-data blimp/
+                                         corpusforge evaluate model --task blimp --blimp-data blimp/ --pairs 0
+    Fine-tuned, five seeds a task:       corpusforge evaluate model --task glue --data glue_data/
+    A quick look at two tasks:           corpusforge evaluate model --task glue --data glue_data/ \\
+                                             --glue-tasks RTE,CoLA --seeds 1 --train-examples 2000
+    Questions on passages:               corpusforge evaluate model --task squad --data squad/
+
+    The results go to evaluation.json and the model card.
+    """
+    made, execution = read_flags(given)
+    from corpusforge.stages.evaluate import evaluate
+
+    _show(evaluate(made, checkpoint, data, output, execution))
 
 
 @cli.command("run")
 @click.argument("name", metavar="RECIPE")
 @click.option("--output", default=None, metavar="DIR", help="Folder of the run.  [default: runs/NAME]")
-@click.option("--until", default=None, type=click.Choice(sections.LINE), help="Stop behind this stage.")
+@click.option("--until", default=None, type=click.Choice(sections.LINE), help="Stop after this stage.")
 @click.option("--input", "inputs", multiple=True, metavar="IN", help="Read this instead of the recipe's input.")
 @common(beam=True, from_recipe=False)
 def run_command(name: str, output: str | None, until: str | None, inputs: tuple[str, ...], **given: Any) -> None:
-    """Carry out the whole line of a RECIPE: a bundled name, or a TOML file.
+    """Run all stages of a RECIPE: a bundled name, or a TOML file.
 
-    Stages that are done are skipped; a run that was killed goes on where it was.
+    Finished stages are skipped; a run that was killed resumes where it was.
     """
     given["recipe_name"] = name
     made, execution = read_flags(given, **{"input.paths": list(inputs)})
-    from corpusforge.stages import run, summary
+    from corpusforge.stages.run import run
 
-    summary.show_run(*run.run(made, output or f"runs/{made.name}", execution, until=until))
+    outcomes, report = run(made, output or f"runs/{made.name}", execution, until=until)
+    from corpusforge.stages import summary
+
+    summary.show_run(outcomes, report)
+
+
+def _show(outcome: Outcome) -> None:
+    from corpusforge.stages import summary
+
+    summary.show_outcome(outcome)
+
+
+def _show_preview(preview: Preview) -> None:
+    from corpusforge.stages import summary
+
+    summary.show_preview(preview)
 
 
 cli.add_command(inspect_command)

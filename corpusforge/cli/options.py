@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -11,6 +12,7 @@ from corpusforge import errors, recipe, sections
 from corpusforge.stages.unused_settings import check_given, check_read
 
 if TYPE_CHECKING:
+    from corpusforge.progress import Progress
     from corpusforge.sections import Recipe, Setting
     from corpusforge.stages.stage import Execution
 
@@ -19,7 +21,7 @@ SETTINGS = sections.settings()
 
 
 class Ordered(click.Group):
-    """Lists the commands in the order of the line, not of the alphabet."""
+    """Lists the commands in the order of the stages, not of the alphabet."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
@@ -81,7 +83,7 @@ def common(*, beam: bool, from_recipe: bool = True) -> Callable[[F], F]:
         click.option(
             "--overwrite",
             is_flag=True,
-            help="Replace what another run left in the output folder, or begin an unfinished one anew.",
+            help="Replace what another run left in the output folder, or restart an unfinished one.",
         ),
         click.option("--quiet", is_flag=True, help="No progress bars."),
     ]
@@ -128,15 +130,33 @@ def _recipe(recipe_name: str | None, sets: tuple[str, ...], seed: int | None, **
 
 
 def _execution(*, overwrite: bool, quiet: bool, workers: int = 0, runner: str = "local") -> Execution:
-    from corpusforge import terminal
+    from corpusforge.progress import Silent
     from corpusforge.stages.stage import Execution
 
     options = tuple(click.get_current_context().find_root().meta.get("beam_options", ()))
-    return Execution(workers, runner, options, overwrite, terminal.progress(quiet=quiet))
+    return Execution(workers, runner, options, overwrite, Silent() if quiet else cast("Progress", _Bars()))
+
+
+class _Bars:
+    """Progress bars that import `rich` when the first one is drawn: an error before that is reported sooner."""
+
+    @functools.cached_property
+    def _bars(self) -> Progress:
+        from corpusforge.terminal import Bars
+
+        return Bars()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._bars, name)
 
 
 def read_flags(flags: dict[str, Any], **extra: Any) -> tuple[Recipe, Execution]:
     """The recipe and the execution that a command's common flags describe."""
     names = ("overwrite", "quiet", "workers", "runner")
     how = {k: flags.pop(k) for k in names if k in flags}
-    return _recipe(**flags, **extra), _execution(**how)
+    made = _recipe(**flags, **extra)
+    if made.input.format != "hub":  # a script of a hub dataset may make tables of pandas
+        from corpusforge.arrays import spare_pandas
+
+        spare_pandas()
+    return made, _execution(**how)

@@ -89,13 +89,14 @@ def cleaner_of(made: Recipe) -> Cleaner:
 
 def _last_steps(settings: Clean) -> list[Step]:
     """What comes behind C4's steps, on cleaned text: personal data, evaluation files."""
-    from corpusforge.clean.contamination import ContaminationStep
-    from corpusforge.clean.pii import PiiStep
-
     steps: list[Step] = []
     if settings.pii != "off":
+        from corpusforge.clean.pii import PiiStep
+
         steps.append(PiiStep(settings.pii, settings.pii_kinds))
     if settings.contamination:
+        from corpusforge.clean.contamination import ContaminationStep
+
         steps.append(ContaminationStep(settings.contamination, settings.contamination_ngram))
     return steps
 

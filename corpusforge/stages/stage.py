@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib.metadata
-import platform
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import psutil
 import xxhash
 
 from corpusforge import __version__, errors, shards
@@ -102,6 +99,9 @@ def upstream_units(folder: str, table: str) -> tuple[Manifest, list[ShardUnit]]:
 
 def versions() -> dict[str, str]:
     """Versions of what decides the output: CorpusForge, Python and the libraries it uses."""
+    import importlib.metadata
+    import platform
+
     found = {"corpusforge": __version__, "python": platform.python_version()}
     for name in (
         "pyarrow",
@@ -147,6 +147,8 @@ def timed(claimed: Claim, execution: Execution, budget: int = 0) -> Iterator[dic
 
 
 def _watch_memory(measured: dict[str, float], stop: threading.Event) -> None:
+    import psutil
+
     me = psutil.Process()
     while True:
         total = 0

@@ -11,14 +11,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from corpusforge import errors, shards
 from corpusforge.report.funnel import CleaningStep
 from corpusforge.shards import Manifest, Tallies
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from corpusforge.documents.plan import Piece, Unit
 
 UNKNOWN_BUILT = 0.05
@@ -184,8 +183,11 @@ def _of_language(wanted: str, languages: Mapping[str, int]) -> str:
 
 def count_languages(rejects: pa.RecordBatch) -> Counter[str]:
     """Languages named in the details of a REJECTS batch, without their regions: ``"zh-cn 0.99"`` is zh."""
-    said = rejects["detail"].filter(pc.equal(rejects["reason"].cast(pa.string()), LANGUAGE))
-    names = pc.struct_field(pc.extract_regex(said, "^(?P<name>[a-z]+)[-a-z]* [0-9.]+$"), "name").drop_null()
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    details = rejects["detail"].filter(pc.equal(rejects["reason"].cast(pa.string()), LANGUAGE))
+    names = pc.struct_field(pc.extract_regex(details, "^(?P<name>[a-z]+)[-a-z]* [0-9.]+$"), "name").drop_null()
     return Counter({row["values"]: row["counts"] for row in pc.value_counts(names).to_pylist()})
 
 
