@@ -59,7 +59,7 @@ REPEATS = pa.schema(
         pa.field("stop", pa.int64(), nullable=False),  # byte offset behind the last byte cut
         pa.field("text", pa.string(), nullable=False),  # the text that was cut
         # The document with the copy that was kept instead when the method ran. Another row, of the same method or of a
-        # later one, may cut or drop that copy in its turn (`report.survivors` follows them). "page:in-index": it is in
+        # later one, may cut or drop that copy in its turn (`report.duplicates` follows them). "page:in-index": it is in
         # another run, whose ids may be the same: "index:", the first 8 digits of the content digest of its signatures
         # (in that run's manifest.json), ":" and the id there. Null: nothing was kept instead; the page went as too
         # little of it was left.

@@ -22,14 +22,14 @@ def inspect_command(paths: tuple[str, ...], document: str | None, rows: int, ski
         corpusforge inspect runs/a-evaluation-mlm runs/b-evaluation-mlm runs/b-evaluation-glue
     """
     from corpusforge import terminal
-    from corpusforge.report import inspect, side_by_side
+    from corpusforge.report import evaluation, inspect
 
     if document and len(paths) > 1:
         raise click.UsageError("--document is for one PATH")
     if len(paths) == 1:
         terminal.show(*inspect.inspect(paths[0], document=document, rows=rows, skip=skip))
     else:
-        terminal.show(*side_by_side.show_side_by_side(paths))
+        terminal.show(*evaluation.show_side_by_side(paths))
 
 
 @click.command("report")
@@ -55,7 +55,7 @@ def report_command(run_dir: str, output: str | None, against: tuple[str, ...]) -
         corpusforge clean crawl/ --output b --rules c4-paper
         corpusforge report a --against b
     """
-    from corpusforge.report import compare, html, trainings
+    from corpusforge.report import comparison, run_report, trainings
 
     folder = run_dir.rstrip("/")
     folders, target = [folder, *(other.rstrip("/") for other in against)], output or f"{folder}/comparison.html"
@@ -64,6 +64,6 @@ def report_command(run_dir: str, output: str | None, against: tuple[str, ...]) -
     elif len(against) > 1:
         raise click.UsageError("cleaned folders are compared two at a time: name one --against")
     elif against:
-        click.echo(compare.write_comparison(folder, folders[1], target))
+        click.echo(comparison.write_comparison(folder, folders[1], target))
     else:
-        click.echo(html.write_report(run_dir, output or f"{folder}/report.html"))
+        click.echo(run_report.write_report(run_dir, output or f"{folder}/report.html"))

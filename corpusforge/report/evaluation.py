@@ -1,15 +1,23 @@
-"""The figures of an evaluation as tables: for a terminal, the HTML report and the model card alike.
+"""The figures of evaluations as tables: for a terminal, the HTML report and the model card.
 
-Comes in: the tasks of evaluation.json. Goes out: titles, columns and rows of text. Next to each figure stands what it
-has to be compared with: the unigram line, chance, the most frequent class, the spread over seeds.
+Beside each figure is its reference: the unigram loss, chance, the most frequent class, the spread over seeds. In a
+comparison of checkpoints, folders of the same checkpoint are merged (the last one counts for a task that is in
+several); a missing figure stays empty.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import posixpath
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from rich.console import RenderableType
+from rich.text import Text
+
+from corpusforge import errors
+from corpusforge.report.gather import Found, gather
 from corpusforge.report.plain import number, visible, words
+from corpusforge.report.tables import columns
 
 
 class Table(NamedTuple):
@@ -46,11 +54,11 @@ def percent(share: float) -> str:
 GLUE = ("CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI")
 MLM = ("loss", "unigram_loss", "below_unigram", "accuracy", "perplexity", "masked", "instances")
 SQUAD = ("f1", "lowest", "highest", "exact", "f1_answerable", "exact_answerable", "no_answer")
-"""Figures in the order of what is looked at; those that are not named here come behind."""
+"""Figures in order of importance; figures not listed here follow."""
 
 
 def glue_place(name: str) -> int:
-    """Where a task of GLUE stands in a table; tasks of one's own behind them."""
+    """The position of a GLUE task in a table; other tasks follow."""
     return GLUE.index(name) if name in GLUE else len(GLUE)
 
 
@@ -107,3 +115,105 @@ def _squad(figures: Mapping[str, Any]) -> list[Table]:
     runs = len(figures.get("runs", []))
     title = f"Questions (SQuAD {figures.get('version', 1)} format), median of {runs} seed{'s' if runs != 1 else ''}"
     return [Table(title, ["", "value"], rows)]
+
+
+TUNED = ("epochs", "batch", "learning_rate", "layer_decay", "seeds", "max_length", "train_examples")
+ASKED: Mapping[str, tuple[str, ...]] = {
+    "mlm": (),
+    "blimp": ("blimp_pairs",),
+    "glue": TUNED,
+    "squad": (*TUNED, "squad_threshold"),
+}
+"""Settings of [evaluate] that figures of a task depend on."""
+READ = {"mlm": "instances", "blimp": "blimp", "glue": "glue", "squad": "squad"}
+"""Under which name the digest of a task's data stands in a manifest."""
+
+
+def show_side_by_side(paths: Sequence[str]) -> list[RenderableType]:
+    """The table. Raises `errors.InputMissing` where a folder holds no evaluation."""
+    tasks: dict[str, dict[str, Any]] = {}
+    asked: dict[str, dict[str, None]] = {}
+    for path in paths:
+        found = gather(path)
+        if "tasks" not in found.evaluation:
+            mend = "name folders that corpusforge evaluate wrote, or runs that were evaluated"
+            raise errors.InputMissing(path, "holds no evaluation", mend)
+        tasks.setdefault(str(found.evaluation.get("checkpoint", path)), {}).update(found.evaluation["tasks"])
+        for key, value in _asked(found).items():
+            asked.setdefault(key, {})[value] = None
+    shown: list[RenderableType] = [_table(short(list(tasks)), [figures(each) for each in tasks.values()])]
+    for key, values in asked.items():
+        if len(values) > 1:
+            which = "other data" if key.endswith(" data") else ", ".join(values)
+            shown.append(Text(f"not the same for all: {key.removesuffix(' data')}: {which}", "bold red"))
+    return shown
+
+
+def _table(checkpoints: Sequence[str], found: Sequence[Mapping[str, str]]) -> RenderableType:
+    """A row a checkpoint; where there are more figures than checkpoints a row a figure, so that a terminal holds it."""
+    names = sorted(dict.fromkeys(name for row in found for name in row), key=_place)
+    rows = [[row.get(name, "") for name in names] for row in found]
+    if len(names) <= len(checkpoints):
+        return columns("Evaluations", ["", *names], [[name, *row] for name, row in zip(checkpoints, rows, strict=True)])
+    turned = [[name, *(row[at] for row in rows)] for at, name in enumerate(names)]
+    return columns("Evaluations", ["", *checkpoints], turned)
+
+
+def figures(tasks: Mapping[str, Any]) -> dict[str, str]:
+    """What a task is judged by, as text; shares in percent.
+
+    >>> figures({"mlm": {"loss": 2.5, "below_unigram": 4.5}, "squad": {"f1": 0.5, "exact": 0.25}})
+    {'held-out loss': '2.5', 'below unigram': '4.5', 'SQuAD F1': '50.0', 'SQuAD exact': '25.0'}
+    """
+    found: dict[str, str] = {}
+    mlm, blimp, glue, squad = (tasks.get(name, {}) for name in ("mlm", "blimp", "glue", "squad"))
+    for key, name in (("loss", "held-out loss"), ("below_unigram", "below unigram")):
+        if key in mlm:
+            found[name] = number(mlm[key])
+    for form, name in ((blimp, "BLiMP PLL"), (blimp.get("word_l2r", {}), "BLiMP PLL-word-l2r")):
+        if "accuracy" in form:
+            found[name] = percent(form["accuracy"])
+    if glue.get("tasks"):
+        found["GLUE average"] = percent(glue["average"])
+        found |= {f"GLUE {name}": percent(glue["tasks"][name]["score"]) for name in glue["tasks"]}
+    for key, name in (("f1", "SQuAD F1"), ("exact", "SQuAD exact")):
+        if key in squad:
+            found[name] = percent(squad[key])
+    return found
+
+
+FIRST = ("held-out loss", "below unigram", "BLiMP PLL", "BLiMP PLL-word-l2r", "GLUE average")
+
+
+def _place(figure: str) -> tuple[int, int, str]:
+    """Where a figure stands: losses, minimal pairs, the average, its tasks, questions."""
+    if figure in FIRST:
+        return FIRST.index(figure), 0, ""
+    if figure.startswith("GLUE "):
+        return len(FIRST), glue_place(figure.removeprefix("GLUE ")), figure
+    return len(FIRST) + 1, 0, ""  # in the order they come in: sorting keeps it
+
+
+def _asked(found: Found) -> dict[str, str]:
+    """What the figures of a folder depend on besides the checkpoint: digests of data, and settings."""
+    manifest = found.manifests.get("evaluate")
+    if manifest is None:
+        return {}
+    settings, values = manifest.recipe.get("evaluate", {}), {}
+    for task in found.evaluation["tasks"]:
+        values[f"{task} data"] = manifest.upstream.get(READ.get(task, ""), "")
+        values |= {f"{task} {key}": str(settings[key]) for key in ASKED.get(task, ()) if key in settings}
+    return values
+
+
+def short(checkpoints: Sequence[str]) -> list[str]:
+    """Paths without their common parent, and without the trailing model/ of a run.
+
+    >>> short(["/a/b/first/model", "/a/b/second/checkpoints/step-000010"])
+    ['first', 'second/checkpoints/step-000010']
+    >>> short(["/a/b/first/model"])
+    ['first']
+    """
+    parts = [path.rstrip("/").removesuffix("/model").split("/") for path in checkpoints]
+    shared = len(posixpath.commonprefix([part[:-1] for part in parts]))  # of lists: whole names
+    return ["/".join(part[shared:]) for part in parts]

@@ -1,7 +1,7 @@
-"""A few rows that show what a number means: dropped lines and pages by reason, and repeats beside what survived.
+"""Examples for a report: dropped lines and pages by reason, and duplicates beside the kept copy.
 
-Comes in: paths of rejects, repeats and documents shards. Goes out: plain rows. Only the beginning of the shards is
-read (a report must not take longer than the run), so a reason that is rare may have no example.
+Only the beginning of the shards is read (a report must not take longer than the run), so a rare reason may have no
+example.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ROWS_READ = 400_000
 
 @dataclass(frozen=True)
 class Dropped:
-    """A row of REJECTS, cut to what is shown. ``line``: -1 for whole pages."""
+    """The shown columns of a row of REJECTS. ``line``: -1 for whole pages."""
 
     reason: str
     where: str
@@ -33,7 +33,7 @@ class Dropped:
 
 @dataclass(frozen=True)
 class Repeat:
-    """A row of REPEATS with the place where its first copy survives. ``kept``: (before, the copy, behind) there."""
+    """A row of REPEATS and the place of its kept copy. ``kept``: (text before, the copy, text after) there."""
 
     reason: str
     document: str
@@ -67,7 +67,7 @@ def _add(rows: list[Dropped], picked: list[dict[str, Any]], each: int) -> None:
 
 
 def repeats(paths: Sequence[str], documents: Sequence[str], most: int = 12) -> list[Repeat]:
-    """Up to ``most`` cut repeats, the most frequent texts first, with their survivors looked up in ``documents``."""
+    """Up to ``most`` removed duplicates, most frequent texts first, with kept copies looked up in ``documents``."""
     rows: list[dict[str, Any]] = []
     for batch in _batches(paths):
         rows += batch.slice(0, 2000).to_pylist()
@@ -91,9 +91,9 @@ def _around(texts: dict[str, str], row: dict[str, Any], margin: int = 160) -> tu
         return None
     data, start = text.encode(), row["kept_start"] or 0  # a whole document has no place in the other
     stop = start + len(row["text"].encode())
-    pieces = (data[max(0, start - margin) : start], data[start:stop], data[stop : stop + margin])
-    before, copy, behind = (piece.decode("utf-8", "ignore") for piece in pieces)
-    return before, copy, behind
+    parts = (data[max(0, start - margin) : start], data[start:stop], data[stop : stop + margin])
+    before, copy, after = (part.decode("utf-8", "ignore") for part in parts)
+    return before, copy, after
 
 
 def find_texts(paths: Sequence[str], ids: set[str]) -> dict[str, str]:

@@ -1,7 +1,7 @@
-"""The plots of the report, by plotly. Comes in: numbers. Goes out: plotly figures without colours of paper or font.
+"""The plots of the reports, drawn by plotly.
 
-Those are set in the page by its own script, from the style sheet, so that the plots follow light and dark. No text
-of the corpus ever goes into a plot: labels are names of stages, reasons and settings.
+Figures have no paper or font colors: the page's script sets them from the style sheet, so that plots follow the light
+or dark theme. No corpus text ever enters a plot: labels are names of stages, reasons and settings.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from corpusforge.report.funnel import Step
+from corpusforge.report.gather import Step
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 BLUE, ORANGE, GREEN, RED, PURPLE, GREY = "#3b7dd8", "#e08a3c", "#2f9e77", "#d1495b", "#8367c7", "#8a929c"
-"""Told apart by the commonest kinds of colour blindness, and readable on white and on near-black."""
+"""Distinguishable with the most common kinds of color blindness, and readable on white and on near-black."""
 
 RUNS = (BLUE, ORANGE, GREEN, PURPLE, GREY)
 """Of runs in one picture; red is the line of word frequencies."""
@@ -72,7 +72,7 @@ def funnel_figure(steps: Sequence[Step]) -> go.Figure:
 
 
 def reasons_figure(rows: Mapping[str, int], unit: str) -> go.Figure:
-    """One bar a reason, the largest on top, coloured by what was dropped: record, page, line or span."""
+    """One bar a reason, the largest on top, colored by the kind of drop: record, page, line or span."""
     go = _graph()
     ordered = sorted(rows.items(), key=lambda item: item[1])
     figure = go.Figure(
@@ -118,14 +118,14 @@ def compared_figure(histograms: Mapping[str, Sequence[float]], labels: Sequence[
     go = _graph()
     used = max((k + 1 for counts in histograms.values() for k, count in enumerate(counts) if count), default=1)
     figure = go.Figure()
-    for (name, counts), colour in zip(histograms.items(), (BLUE, ORANGE, GREEN, PURPLE), strict=False):
+    for (name, counts), color in zip(histograms.items(), (BLUE, ORANGE, GREEN, PURPLE), strict=False):
         total = sum(counts)
         trace = go.Bar(
             x=[str(label) for label in labels[:used]],
             y=[count / total for count in counts[:used]],
             customdata=list(counts[:used]),
             name=name,
-            marker={"color": colour, "line": {"width": 0}},
+            marker={"color": color, "line": {"width": 0}},
             hovertemplate="%{x}: %{customdata:,} (%{y:.1%})",
         )
         figure.add_trace(trace)
@@ -139,14 +139,14 @@ def shares_figure(shares: Mapping[str, Mapping[str, float]]) -> go.Figure:
     go = _graph()
     figure = go.Figure()
     kinds = dict.fromkeys(kind for values in shares.values() for kind in values)
-    for kind, colour in zip(kinds, (BLUE, ORANGE, GREEN, PURPLE), strict=False):
+    for kind, color in zip(kinds, (BLUE, ORANGE, GREEN, PURPLE), strict=False):
         parts = [values.get(kind, 0) / max(sum(values.values()), 1) for values in shares.values()]
         trace = go.Bar(
             y=list(shares),
             x=parts,
             name=kind,
             orientation="h",
-            marker={"color": colour},
+            marker={"color": color},
             texttemplate="%{x:.1%}",
             textposition="inside",
             insidetextanchor="middle",
@@ -198,7 +198,7 @@ def loss_figure(log: Sequence[Mapping[str, Any]], unigram: float | None) -> go.F
 
     go = _graph()
     figure = make_subplots(2, 1, shared_xaxes=True, vertical_spacing=0.07, row_heights=[0.68, 0.32])
-    for row, key, name, colour, mode in (
+    for row, key, name, color, mode in (
         (1, "mlm_loss", "training loss", BLUE, "lines"),
         (1, "heldout_loss", "held-out loss", ORANGE, "lines+markers"),
         (1, "heldout_unigram", "held-out, by word frequencies", GREY, "lines+markers"),
@@ -209,7 +209,7 @@ def loss_figure(log: Sequence[Mapping[str, Any]], unigram: float | None) -> go.F
         points = [(line["step"], line[key]) for line in log if isinstance(line.get(key), int | float)]
         if points:
             steps, values = zip(*points, strict=True)
-            trace = go.Scatter(x=steps, y=values, name=name, mode=mode, line={"color": colour, "width": 2})
+            trace = go.Scatter(x=steps, y=values, name=name, mode=mode, line={"color": color, "width": 2})
             figure.add_trace(trace, row, 1)
     if unigram is not None:
         label = {"text": f"unigram entropy {unigram:.3f}", "font": {"color": RED}}
@@ -234,7 +234,7 @@ def losses_figure(
     go = _graph()
     figure = make_subplots(2, 1, shared_xaxes=True, vertical_spacing=0.07, row_heights=[0.75, 0.25])
     for number, (name, curve) in enumerate(curves.items()):
-        colour = RUNS[number % len(RUNS)]
+        color = RUNS[number % len(RUNS)]
         for row, key, label, dash, mode in (
             (1, "mlm_loss", name, "solid", "lines"),
             (1, "heldout_loss", f"{name}, held-out", "dot", "lines+markers"),
@@ -242,7 +242,7 @@ def losses_figure(
         ):
             if curve.get(key):
                 tokens, values = zip(*curve[key], strict=True)
-                style = {"color": colour, "width": 2, "dash": dash}
+                style = {"color": color, "width": 2, "dash": dash}
                 trace = go.Scatter(x=tokens, y=values, name=label, mode=mode, line=style, showlegend=row == 1)
                 figure.add_trace(trace, row, 1)
     for value in sorted(set(lines.values())):

@@ -1,14 +1,13 @@
-"""Everything the report shows of a run, or of one stage, read from its folder.
+"""Read everything that reports show of a run or of one stage, and the funnel: what each stage kept.
 
-Comes in: a run's folder or URL, or that of a stage. Goes out: a `Found` with manifests, timings, log lines and the
-evaluation. Whatever is missing stays empty; whatever is damaged is named in ``problems`` and left out, because a report
-of a half-finished or broken run is wanted most of all.
+Missing files stay empty. Damaged ones are named in ``Found.problems`` and left out, because the report of an
+unfinished or broken run is the one that matters most.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -103,7 +102,7 @@ def _read_json(found: Found, path: str) -> Any:
 
 
 def read_log(found: Found, path: str) -> list[dict[str, Any]]:
-    """Lines of a log that tell of a step; empty where there is none. Others are counted in ``found.problems``."""
+    """The lines of a training log that belong to a step; others are counted in ``found.problems``."""
     if not shards.exists(path):
         return []
     with shards.open_binary(path) as file:
@@ -134,3 +133,85 @@ def search(value: Any, word: str) -> Iterator[tuple[str, Any]]:
             if word in key:
                 yield key, inner
             yield from search(inner, word)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What was there at one point of the line. ``text_bytes``: of text in UTF-8; for raw records, as stored."""
+
+    label: str
+    documents: int
+    text_bytes: int
+    stage: str
+
+
+_STEPS = (
+    ("clean", "raw records", "records_in", "raw_bytes_in"),
+    ("clean", "documents read", "documents_in", "text_bytes_in"),
+    ("clean", "cleaned", "documents_out", "text_bytes_out"),
+    ("dedupe", "before deduplication", "documents_in", "text_bytes_in"),
+    ("dedupe", "deduplicated", "documents_out", "text_bytes_out"),
+)
+
+
+def funnel(manifests: Mapping[str, Manifest]) -> list[Step]:
+    """The steps that the manifests record, in pipeline order.
+
+    A stage's input is omitted if the stage before it already counted it.
+    """
+    steps: list[Step] = []
+    for stage, label, documents, size in _STEPS:
+        statistics: Mapping[str, Any] = manifests[stage].statistics if stage in manifests else {}
+        if documents not in statistics:
+            continue
+        step = Step(label, int(statistics[documents]), int(statistics.get(size, 0)), stage)
+        same = steps and steps[-1].stage != stage and steps[-1].documents == step.documents
+        if not same:
+            steps.append(step)
+    return steps
+
+
+def share(step: Step, first: Step) -> float:
+    """Documents of a step as a share of another's; 0 where there were none.
+
+    >>> share(Step("b", 1, 10, "clean"), Step("a", 4, 40, "clean"))
+    0.25
+    """
+    return step.documents / first.documents if first.documents else 0.0
+
+
+@dataclass(frozen=True)
+class CleaningStep:
+    """What a step of cleaning left. ``dropped``: share of the documents that came to it; 0 for the first entry."""
+
+    name: str
+    documents: int
+    text_bytes: int
+    dropped: float
+
+
+def steps_of(statistics: Mapping[str, Any], order: Sequence[str]) -> list[CleaningStep]:
+    """The funnel inside the stage clean: documents read, then each pack and test; [] if none is recorded.
+
+    ``order``: names of the steps as they ran (`step_order`), since statistics keep them sorted by name.
+
+    >>> left = {"fineweb": {"documents": 1, "text_bytes": 9}, "gopher": {"documents": 2, "text_bytes": 20}}
+    >>> counts = {"documents_in": 4, "text_bytes_in": 40, "steps": left}
+    >>> [(step.name, step.documents, step.dropped) for step in steps_of(counts, ["gopher", "fineweb"])]
+    [('documents read', 4, 0.0), ('gopher', 2, 0.5), ('fineweb', 1, 0.5)]
+    """
+    recorded = statistics.get("steps") or {}
+    names = [name for name in order if name in recorded]
+    if not names:
+        return []
+    found = [CleaningStep("documents read", statistics["documents_in"], statistics["text_bytes_in"], 0.0)]
+    for name in names:
+        left, came = recorded[name], found[-1].documents
+        lost = 1 - left["documents"] / came if came else 0.0
+        found.append(CleaningStep(name, left["documents"], left["text_bytes"], lost))
+    return found
+
+
+def step_order(manifest: Manifest) -> list[str]:
+    """Names of the steps of a cleaning run, as they ran."""
+    return [step["step"] for step in manifest.recipe.get("steps", [])]

@@ -1,57 +1,21 @@
-"""The report of a run: one HTML page that needs nothing else, not even a network.
+"""HTML of the reports: the page around the sections, and its elements (escaped text, tables, plots).
 
-Comes in: a run's folder. Goes out: a file. Plotly's script is embedded once; a content security policy forbids the
-page to load anything, and all text that was not written here is escaped (`elements.text`).
+Every value that was not written in this package goes through `text`, which escapes it. A page needs no network:
+plotly's script is embedded, and a content security policy forbids the page to load anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import html
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from corpusforge import errors, shards
-from corpusforge.report import elements, numbers, sections
-from corpusforge.report.gather import Found, gather
-
-PARTS = (
-    sections.funnel_section,
-    sections.reasons_section,
-    sections.repeats_section,
-    numbers.vocabulary_section,
-    numbers.instances_section,
-    sections.training_section,
-    sections.evaluation_section,
-    sections.machinery_section,
-)
-
-_TITLES = {
-    "funnel": "Funnel",
-    "reasons": "Drops",
-    "repeats": "Repeats",
-    "vocabulary": "Vocabulary",
-    "instances": "Instances",
-    "training": "Training",
-    "evaluation": "Evaluation",
-    "made": "How it was made",
-}
-"""Sections by anchor, as the menu names them."""
+from corpusforge import errors
+from corpusforge.report.plain import cut, visible
 
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
-
-
-def write_report(run_dir: str, path: str) -> str:
-    """Write the report of a run's folder to a path or URL, and return it.
-
-    Raises `errors.InputMissing` where nothing of a run is in the folder, `errors.ExtraMissing` without plotly.
-    """
-    shards.write_bytes(path, page(gather(run_dir)).encode())
-    return path
-
-
-def page(found: Found) -> str:
-    """The whole page."""
-    name = found.folder.rsplit("/", 1)[-1]
-    return frame(name, [sections.summary(found), *(part(found) for part in PARTS)], _TITLES)
 
 
 def frame(name: str, body: Sequence[str], titles: Mapping[str, str]) -> str:
@@ -68,8 +32,8 @@ def frame(name: str, body: Sequence[str], titles: Mapping[str, str]) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{elements.text(name)}: CorpusForge report</title>\n<style>{style}</style>\n"
-        f"<script>{get_plotlyjs()}</script></head>\n<body>\n<header><h1>{elements.text(name)}</h1>"
+        f"<title>{text(name)}: CorpusForge report</title>\n<style>{style}</style>\n"
+        f"<script>{get_plotlyjs()}</script></head>\n<body>\n<header><h1>{text(name)}</h1>"
         f"{_contents(body, titles)}</header>\n<main>\n{''.join(body)}\n</main>\n"
         f"<script>{script}</script>\n</body></html>\n"
     )
@@ -78,3 +42,78 @@ def frame(name: str, body: Sequence[str], titles: Mapping[str, str]) -> str:
 def _contents(body: Sequence[str], titles: Mapping[str, str]) -> str:
     there = [(name, title) for name, title in titles.items() if any(f'<section id="{name}"' in part for part in body)]
     return "<nav>" + "".join(f'<a href="#{name}">{title}</a>' for name, title in there) + "</nav>"
+
+
+def text(value: object, most: int = 100_000) -> str:
+    """A value as HTML that shows it and does nothing else.
+
+    >>> text("<script>alert(1)</script>")
+    '&lt;script&gt;alert(1)&lt;/script&gt;'
+    """
+    return html.escape(cut(visible(str(value)), most), quote=True)
+
+
+def table(
+    header: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Sequence[int] = (), wide: bool = False
+) -> str:
+    """A table of escaped cells. ``numbers``: columns set flush right; ``wide``: as wide as the page."""
+
+    def cells(tag: str, row: Sequence[object]) -> str:
+        style = [' class="number"' if at in numbers else "" for at in range(len(row))]
+        return "".join(
+            f"<{tag}{kind}>{value if isinstance(value, Markup) else text(value)}</{tag}>"
+            for kind, value in zip(style, row, strict=True)
+        )
+
+    head = f"<thead><tr>{cells('th', header)}</tr></thead>" if any(header) else ""
+    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
+    kind = "scroll wide" if wide else "scroll"
+    return f'<div class="{kind}"><table>{head}<tbody>{body}</tbody></table></div>'
+
+
+def grid(pairs: Iterable[tuple[str, str]]) -> str:
+    """Names and short values in as many columns as there is room for."""
+    made = "".join(f"<div><dt>{text(name)}</dt><dd>{text(value)}</dd></div>" for name, value in pairs)
+    return f'<dl class="grid">{made}</dl>' if made else ""
+
+
+class Markup(str):
+    """HTML that was made here and is not to be escaped again."""
+
+
+def quote(value: str, most: int = 600) -> Markup:
+    """Text of the corpus, its lines kept, in a box of its own direction."""
+    return Markup(f'<bdi class="quote">{text(value, most)}</bdi>')
+
+
+def details(summary: str, inner: str) -> str:
+    """Something that opens on a click. ``inner`` is HTML."""
+    return f"<details><summary>{text(summary)}</summary>{inner}</details>"
+
+
+def plot(figure: Any, label: str) -> str:
+    """A plotly figure as data for the page's script. ``label``: what a screen reader says."""
+    # Inside a script element only "<" could end the data early.
+    data = json.dumps(json.loads(figure.to_json()), separators=(",", ":")).replace("<", "\\u003c")
+    height = int(figure.layout.height)
+    return (
+        f'<figure role="img" aria-label="{text(label)}"><div class="plot" style="height:{height}px"></div>'
+        f'<script type="application/json">{data}</script></figure>'
+    )
+
+
+def section(title: str, name: str, *parts: str) -> str:
+    """A part of the page with a heading and an anchor; nothing where there are no parts."""
+    inner = "\n".join(part for part in parts if part)
+    return f'<section id="{text(name)}"><h2>{text(title)}</h2>\n{inner}</section>' if inner else ""
+
+
+def paragraph(inner: str) -> str:
+    """A paragraph of text."""
+    return f"<p>{text(inner)}</p>"
+
+
+def tiles(pairs: Iterable[tuple[str, str]]) -> str:
+    """A few large figures in a row."""
+    made = "".join(f"<div><b>{text(value)}</b><span>{text(name)}</span></div>" for name, value in pairs)
+    return f'<div class="tiles">{made}</div>' if made else ""

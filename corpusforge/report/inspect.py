@@ -1,7 +1,6 @@
-"""Show anything on disk to a person: run, stage, shard, vocabulary, checkpoints, log of a training, recipe.
+"""`corpusforge inspect`: show a run, stage, shard, vocabulary, checkpoint, training log or recipe in a terminal.
 
-Comes in: a path or a recipe's name. Goes out: rich renderables for a terminal. What a path is, is told from what lies
-there (names of files, names of columns), never from where it lies.
+The kind of a path is recognized by its contents (names of files and columns), never by its location.
 """
 
 from __future__ import annotations
@@ -14,28 +13,28 @@ from rich.table import Table
 from rich.text import Text
 
 from corpusforge import errors, recipe, sections, shards
-from corpusforge.report import checkpoints, clusters, decoded, folders, marked, tables
+from corpusforge.report import document_view, folders, tables
 from corpusforge.report.gather import FOLDERS, gather
 
 SHARDS = (".parquet", ".arrow")
 
 
 def inspect(path: str, *, document: str | None = None, rows: int = 5, skip: int = 0) -> list[RenderableType]:
-    """What lies at a path, as renderables.
+    """The contents of a path, as rich renderables.
 
     ``document``: only this document (its id or the first characters of it), a page marked line by line, or its
     instances; ``rows``, ``skip``: which rows of a shard, of a stage's tables or of those instances to show.
-    Raises `errors.InputMissing` where nothing is there that can be shown.
+    Raises `errors.InputMissing` if the path holds nothing that can be shown.
     """
     path = str(path).rstrip("/") or "/"
     if path.endswith(f"/{shards.MANIFEST}") or path == shards.MANIFEST:
         path = path.removesuffix(shards.MANIFEST).rstrip("/") or "."
     if document is not None:
-        return marked.show_document(path, document, rows, skip)
+        return document_view.show_document(path, document, rows, skip)
     if path.endswith(SHARDS):
         return _shard(path, rows, skip)
-    if path.rpartition("/")[2] == checkpoints.LOG and shards.exists(path):
-        return checkpoints.show_log(path, rows, skip)
+    if path.rpartition("/")[2] == folders.LOG and shards.exists(path):
+        return folders.show_log(path, rows, skip)
     if path.endswith(".toml") or not shards.exists(path):
         return _recipe(path)
     for what, show in (
@@ -50,30 +49,30 @@ def inspect(path: str, *, document: str | None = None, rows: int = 5, skip: int 
 
 
 def _folder(path: str, count: int, skip: int) -> list[RenderableType]:
-    """A run, a training that goes on, its checkpoints, or a folder of shards."""
+    """A run, an unfinished training, its checkpoints, or a folder of shards."""
     if any(shards.exists(shards.join(path, name)) for name in FOLDERS.values()):
         return folders.show_run(gather(path))
-    if checkpoints.are_checkpoints(path):
-        return checkpoints.show_checkpoints(path)
-    if shards.exists(log := shards.join(path, checkpoints.LOG)):
+    if folders.are_checkpoints(path):
+        return folders.show_checkpoints(path)
+    if shards.exists(log := shards.join(path, folders.LOG)):
         inner = shards.join(path, "checkpoints")
-        known = checkpoints.show_checkpoints(inner) if checkpoints.are_checkpoints(inner) else []
-        return [*known, *checkpoints.show_log(log, count, skip)]
+        known = folders.show_checkpoints(inner) if folders.are_checkpoints(inner) else []
+        return [*known, *folders.show_log(log, count, skip)]
     names = [name for suffix in SHARDS for name in shards.list_names(path, suffix)]
     if not names:
         mend = "name a run, a stage's folder, a .parquet or .arrow shard, a vocabulary, a checkpoint, a log or a recipe"
-        raise errors.InputMissing(path, "nothing here that can be shown", mend)
-    for name in names:  # a unit that lost nothing leaves a shard without rows: the first that has some is shown
+        raise errors.InputMissing(path, "nothing to show here", mend)
+    for name in names:  # a unit that lost nothing leaves a shard without rows: show the first with some
         batch = next((b for b in shards.read_shard(shards.join(path, name)) if b.num_rows), None)
-        if batch is not None and clusters.is_clusters(batch.schema):
-            return clusters.show_clusters(path, names, count, skip)
+        if batch is not None and tables.is_clusters(batch.schema):
+            return tables.show_clusters(path, names, count, skip)
         if batch is not None:
             return [_listing(names, name), *_shard(shards.join(path, name), count, skip)]
     return [Text(f"{path}: no rows in {len(names)} {'shards' if len(names) > 1 else 'shard'}")]
 
 
 def _listing(names: list[str], shown: str) -> Text:
-    """How many shards there are, and which is shown."""
+    """The number of shards, and which one is shown."""
     passed = f"; those before {shown} have no rows" if shown != names[0] else ""
     if len(names) == 1:
         return Text(f"1 shard, {shown}")
@@ -88,14 +87,14 @@ def _shard(path: str, count: int, skip: int) -> list[RenderableType]:
     if not batches or not total:
         return [Text(f"{path}: no rows")]
     if skip >= total:
-        return [Text(f"{path}: no rows behind the first {total:,}")]
+        return [Text(f"{path}: no rows after the first {total:,}")]
     table = pa.Table.from_batches(batches).slice(skip, count)
     names = set(table.schema.names)
     title = Text(f"{path}: rows {skip} to {skip + table.num_rows - 1} of {total:,}", style="bold")
     if {"input_ids", "segment_lengths"} <= names:
-        return [title, *decoded.show_instances(path, table)]
+        return [title, *tables.show_instances(path, table)]
     if {"ids", "sentences"} <= names:
-        return [title, *decoded.show_tokens(path, table)]
+        return [title, *tables.show_tokens(path, table)]
     return [title, *tables.show(table)]
 
 
@@ -120,7 +119,7 @@ def _recipe(path: str) -> list[RenderableType]:
 
 
 def _check_name(name: str) -> None:
-    """Raise `errors.InputMissing` where there is no recipe of this name either; recipes are told only to a name."""
+    """Raise `errors.InputMissing` if no recipe has this name; suggest recipes only for a plain name."""
     try:
         recipe.find(name)
     except errors.InputMissing as error:

@@ -1,21 +1,31 @@
-"""Rows of DOCUMENTS, REJECTS, REPEATS and any other table, shown one below the other.
+"""Rows of any table, shown one below the other in a terminal; instances and token rows decoded to text.
 
-Comes in: a small pyarrow Table. Goes out: rich renderables. Texts are made visible and cut (`plain`), and are never
-read as rich markup.
+Text is made visible and truncated (`plain`), and never interpreted as rich markup. Instances are decoded with the
+vocabulary beside their shard. If the loader draws the masks, those of the first epoch are drawn here with the same
+function, from the settings in the stage's manifest.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from corpusforge import errors, seeds, shards
+from corpusforge.instances.masking import Ids, Masker, MaskSettings, Specials
 from corpusforge.report.plain import cut, visible
+from corpusforge.schemas import CLUSTERS
+from corpusforge.tokens.families import load_vocab
+from corpusforge.tokens.vocab import Vocab
 
 MOST = 1200
 """Characters of a text that are shown of a row; the whole of it with ``--document``."""
@@ -44,7 +54,7 @@ def _style(name: str, value: Any) -> str:
 
 
 def reason_style(reason: str) -> str:
-    """The colour of a reason.
+    """The color of a reason.
 
     >>> reason_style("line:few-words")
     'cyan'
@@ -68,3 +78,178 @@ def pairs(title: str, values: Mapping[str, object]) -> Table:
     for name, value in values.items():
         made.add_row(Text(name), Text(cut(visible(str(value)), 400)))
     return made
+
+
+LABELS = {0: "B continues A", 1: "B is from elsewhere"}
+LABELS_OF_ORDER = {0: "B continues A", 1: "A continues B: swapped"}
+MARKS = {"red": "", "magenta": "~", "green": "="}
+"""Marks around a masked token, so that a pipe shows what colors show; [MASK] needs none."""
+LEGEND = (("[MASK]", "red"), ("another token", "magenta"), ("left as it was", "green"))
+"""What a masked position shows (BERT's 80, 10 and 10 %); the token to predict follows the first two."""
+
+
+def show_instances(path: str, table: pa.Table) -> list[RenderableType]:
+    """Each row: what the model sees, masked tokens colored with the original after them, segment B underlined."""
+    folder, manifest = _stage_of(path)
+    vocab = _vocab_of(folder)
+    stored = "masked_positions" in table.schema.names
+    masker = None if stored or vocab is None else _masker(vocab, manifest)
+    labels = LABELS_OF_ORDER if manifest.get("instances", {}).get("format") == "sop" else LABELS
+    words = "word_starts" in table.schema.names
+    shown: list[RenderableType] = [_legend(stored, masker is not None, words)]
+    for row in table.to_pylist():
+        if masker is not None:
+            row |= _draw(row, masker)
+        shown += [_head(row, labels), Padding(_sentence(row, vocab), (0, 0, 1, 4))]
+    return shown
+
+
+def show_tokens(path: str, table: pa.Table) -> list[RenderableType]:
+    """Each row: its sentences, a bar between tokens."""
+    vocab = _vocab_of(_stage_of(path)[0])
+    shown: list[RenderableType] = []
+    for row in table.to_pylist():
+        shown.append(Text(f"document {row['document']}, {len(row['sentences'])} sentences", "bold"))
+        ends = np.cumsum([0, *row["sentences"]]).tolist()
+        for begin, end in itertools.pairwise(ends):
+            shown.append(Text("    " + " ".join(_token(vocab, i) for i in row["ids"][begin:end])))
+    return shown
+
+
+def _stage_of(path: str) -> tuple[str, dict[str, Any]]:
+    """Folder and recipe of the stage a shard belongs to: two levels up, where a manifest or a claim lies."""
+    parent = path.rsplit("/", 1)[0] if "/" in path else "."
+    folder = parent.rsplit("/", 1)[0] if "/" in parent else (".." if parent == "." else ".")
+    for name in (shards.MANIFEST, "run.json"):
+        if shards.exists(shards.join(folder, name)):
+            return folder, shards.read_json(shards.join(folder, name)).get("recipe", {})
+    return folder, {}
+
+
+def _vocab_of(folder: str) -> Vocab | None:
+    try:
+        return load_vocab(shards.join(folder, "vocab"))
+    except (errors.CorpusForgeError, OSError):
+        return None
+
+
+def _masker(vocab: Vocab, recipe: dict[str, Any]) -> Masker | None:
+    section = recipe.get("instances")
+    if not isinstance(section, dict):
+        return None
+    specials = Specials(vocab.size, **dataclasses.asdict(vocab.specials), unused=vocab.unused)
+    names = ("mask_rate", "mask_share", "random_share", "max_predictions", "mask_unit")
+    defaults = dataclasses.astuple(MaskSettings())
+    values = [section.get(name, default) for name, default in zip(names, defaults, strict=True)]
+    return Masker(specials, MaskSettings(*values), int(recipe.get("seed", 0)))
+
+
+def _draw(row: dict[str, Any], masker: Masker) -> dict[str, Any]:
+    wide = masker.specials.size > 1 << 16
+    ids: Ids = np.array(row["input_ids"], np.uint32) if wide else np.array(row["input_ids"], np.uint16)
+    keys = seeds.instance_keys(np.array([row["document"]], np.uint64), np.array([row["index"]], np.uint32))
+    starts = np.array(row["word_starts"], bool) if "word_starts" in row else None
+    drawn = masker(ids, np.array([0, len(ids)], np.int64), keys, 0, starts)
+    return {
+        "input_ids": drawn.input_ids.tolist(),
+        "masked_positions": drawn.positions.tolist(),
+        "masked_labels": drawn.labels.tolist(),
+    }
+
+
+def _units(row: dict[str, Any]) -> set[int]:
+    """Positions of an instance that go on with the word before, where word starts are known."""
+    return {position for position, starts in enumerate(row.get("word_starts") or []) if not starts}
+
+
+def _legend(stored: bool, drawn: bool, words: bool) -> Text:
+    legend = Text("masked: ")
+    for name, color in LEGEND:
+        legend.append(f"{MARKS[color]}{name}{MARKS[color]}", f"bold {color}")
+        legend.append(", ")
+    origin = "stored with the row" if stored else "as the loader draws them in epoch 0" if drawn else "not stored"
+    legend.append(f"followed by (the token to predict) if that differs; masks {origin}; segment B is underlined")
+    if words:
+        legend.append("; a dot joins tokens that are masked together")
+    return legend
+
+
+def _head(row: dict[str, Any], labels: dict[int, str]) -> Text:
+    a, b = row["segment_lengths"]
+    label = row.get("pair_label")
+    pair = "" if label is None else f", {labels.get(label, label)}"
+    masked = len(row.get("masked_positions") or [])
+    return Text(
+        f"document {row['document']:016x}, instance {row['index']}, copy {row['copy']}: {row['length']} tokens"
+        f" (A {a}, B {b}), {masked} masked{pair}",
+        "bold",
+    )
+
+
+def _sentence(row: dict[str, Any], vocab: Vocab | None) -> Text:
+    masked = dict(zip(row.get("masked_positions") or [], row.get("masked_labels") or [], strict=True))
+    mask = vocab.specials.mask if vocab else -1
+    first_b, goes_on = row["segment_lengths"][0], _units(row)
+    text = Text()
+    for position, token in enumerate(row["input_ids"]):  # the tokens of one instance
+        style = "underline" if position >= first_b else ""
+        shown = _token(vocab, token)
+        if position in masked:
+            original = masked[position]
+            color = "red" if token == mask else "green" if token == original else "magenta"
+            text.append(f"{MARKS[color]}{shown}{MARKS[color]}", f"bold {color} {style}".strip())
+            if token != original:
+                text.append(f"({_token(vocab, original)})", f"{color} {style}".strip())
+        else:
+            text.append(shown, f"dim {style}".strip() if _is_special(vocab, token) else style)
+        inside = position in masked or not _is_special(vocab, token)  # a special token stands for itself
+        text.append("\u00b7" if inside and position + 1 in goes_on else " ")
+    return text
+
+
+def _is_special(vocab: Vocab | None, token: int) -> bool:
+    return vocab is not None and token in dataclasses.astuple(vocab.specials)
+
+
+def _token(vocab: Vocab | None, token: int) -> str:
+    return visible(vocab.tokens[token]) if vocab and token < vocab.size else str(token)
+
+
+MEMBERS = 3
+"""Members named for each cluster."""
+
+
+def is_clusters(schema: pa.Schema) -> bool:
+    """Whether a table of this schema is CLUSTERS."""
+    return bool(set(CLUSTERS.names) == set(schema.names))
+
+
+def show_clusters(folder: str, names: list[str], count: int, skip: int) -> list[RenderableType]:
+    """``count`` clusters after the first ``skip``. ``names``: of the shards in the folder."""
+    batches = [batch for name in names for batch in shards.read_shard(shards.join(folder, name))]
+    table = pa.Table.from_batches(batches)
+    is_survivor = pc.equal(table["document"], table["survivor"])  # like itself: no member that tells anything
+    likeness = pc.if_else(is_survivor, pa.scalar(None, table["similarity"].type), table["similarity"])
+    table = table.set_column(table.schema.get_field_index("similarity"), "similarity", likeness)
+    kinds = [("size", "max"), ("similarity", "min"), ("similarity", "mean")]
+    found = table.group_by("survivor").aggregate(kinds)
+    found = found.sort_by([("size_max", "descending"), ("survivor", "ascending")])
+    chosen = found.slice(skip, count)
+    near = (
+        table.filter(pc.is_in(table["survivor"], chosen["survivor"].combine_chunks())).sort_by("similarity").to_pylist()
+    )
+    if not chosen.num_rows:
+        return [Text(f"{folder}: no clusters after the first {skip}")]
+    last = skip + chosen.num_rows
+    title = f"{found.num_rows:,} clusters of {table.num_rows:,} documents; {skip + 1} to {last}, the largest first"
+    shown: list[RenderableType] = [Text(title, "bold")]
+    for row in chosen.to_pylist():
+        line = Text(visible(row["survivor"]), "green")
+        line.append(f"  {row['size_max']:,} documents", "")
+        if row["similarity_mean"] is not None:  # None: of the cluster its survivor alone is here
+            least, mean = row["similarity_min"], row["similarity_mean"]
+            line.append(f", similarity to it {least:.2f} and up, {mean:.2f} on average", "")
+        shown.append(line)
+        members = [m for m in near if m["survivor"] == row["survivor"] != m["document"]]
+        shown += [Text(f"    {m['similarity']:.2f}  {visible(m['document'])}") for m in members[:MEMBERS]]
+    return [*shown, Text("inspect STAGE --document ID shows one of them", "dim")]

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from corpusforge import errors, shards
-from corpusforge.report import elements, figures
+from corpusforge.report import figures, html
+from corpusforge.report.evaluation import short
 from corpusforge.report.gather import Found, gather
 from corpusforge.report.html import frame
 from corpusforge.report.plain import shown, words
-from corpusforge.report.sections import unigram_of
-from corpusforge.report.side_by_side import short
+from corpusforge.report.run_report import unigram_of
 
 TITLES = {"losses": "Losses", "figures": "Last figures", "settings": "Settings"}
 FIGURES = (
@@ -39,11 +39,11 @@ def write_trainings(folders: Sequence[str], path: str) -> str:
     names = short([one.path("pretrain") for one in found])
     curves = {name: curve(one.log) for name, one in zip(names, found, strict=True)}
     lines = {name: line for name, one in zip(names, found, strict=True) if (line := unigram_of(one)) is not None}
-    plot = elements.plot(figures.losses_figure(curves, lines), "Losses by tokens read")
+    plot = html.plot(figures.losses_figure(curves, lines), "Losses by tokens read")
     body = [
-        elements.section("Losses", "losses", plot, *_of_other_data(found)),
-        elements.section("Last figures", "figures", _table(names, [_last(one) for one in found], FIGURES)),
-        elements.section("Where their settings differ", "settings", _settings(names, found)),
+        html.section("Losses", "losses", plot, *_of_other_data(found)),
+        html.section("Last figures", "figures", _table(names, [_last(one) for one in found], FIGURES)),
+        html.section("Where their settings differ", "settings", _settings(names, found)),
     ]
     shards.write_bytes(path, frame(" against ".join(names), body, TITLES).encode())
     return path
@@ -69,8 +69,8 @@ def curve(log: Sequence[Mapping[str, Any]]) -> dict[str, list[tuple[float, float
 def _of_other_data(found: Sequence[Found]) -> list[str]:
     """A sentence where the runs did not read the same instances: their losses are of other tokens, then."""
     read = {one.manifests["pretrain"].upstream.get("instances") for one in found if "pretrain" in one.manifests}
-    said = "They read other instances, so their losses are not of the same tokens; evaluate tests all alike."
-    return [elements.paragraph(said)] if len(read) > 1 else []
+    note = "They read different instances, so their losses are not of the same tokens; evaluate compares them fairly."
+    return [html.paragraph(note)] if len(read) > 1 else []
 
 
 def _last(found: Found) -> dict[str, Any]:
@@ -87,10 +87,10 @@ def _settings(names: Sequence[str], found: Sequence[Found]) -> str:
     keys = dict.fromkeys(key for one in flat for key in one)
     other = [key for key in keys if len({str(one.get(key)) for one in flat if one}) > 1]
     unfinished = [name for name, one in zip(names, flat, strict=True) if not one]
-    rest = [elements.paragraph(elements.text(f"{', '.join(unfinished)}: not finished"))] if unfinished else []
-    return (_table(names, flat, other) if other else elements.paragraph("In none.")) + "".join(rest)
+    rest = [html.paragraph(html.text(f"{', '.join(unfinished)}: not finished"))] if unfinished else []
+    return (_table(names, flat, other) if other else html.paragraph("In none.")) + "".join(rest)
 
 
 def _table(names: Sequence[str], values: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> str:
     rows = [[words(key), *(shown(v) if (v := one.get(key)) is not None else "" for one in values)] for key in keys]
-    return elements.table(["", *names], rows, numbers=range(1, len(names) + 1))
+    return html.table(["", *names], rows, numbers=range(1, len(names) + 1))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from corpusforge import errors, shards
-from corpusforge.report.funnel import funnel
+from corpusforge.report.gather import funnel
 from corpusforge.sections import Recipe
 from corpusforge.shards import Manifest
 

@@ -102,6 +102,6 @@ def _one(name: str, made: Recipe, output: str, execution: Execution) -> Outcome:
 
 
 def _report(output: str) -> str:
-    from corpusforge.report import html
+    from corpusforge.report import run_report
 
-    return html.write_report(output, shards.join(output, "report.html"))
+    return run_report.write_report(output, shards.join(output, "report.html"))

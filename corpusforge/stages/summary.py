@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from corpusforge import shards, terminal
 from corpusforge.report import evaluation
-from corpusforge.report.funnel import CleaningStep, funnel, step_order, steps_of
+from corpusforge.report.gather import CleaningStep, funnel, step_order, steps_of
 from corpusforge.report.plain import memory, number, seconds, size, visible, words
 from corpusforge.shards import Manifest, Tallies
 from corpusforge.stages import warnings

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from corpusforge import errors, shards
-from corpusforge.report.funnel import CleaningStep
+from corpusforge.report.gather import CleaningStep
 from corpusforge.shards import Manifest, Tallies
 
 if TYPE_CHECKING:

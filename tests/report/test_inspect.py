@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from corpusforge import errors, schemas, shards
+from corpusforge.report.document_view import merge
 from corpusforge.report.inspect import inspect
-from corpusforge.report.marked import merge
 from tests.report.handmade_run import HOSTILE, document, write_stage
 
 
@@ -59,7 +59,7 @@ def test_a_table_whose_first_shards_are_empty_shows_the_first_rows(run_dir: Path
     text = shown(folder / "repeats")
     assert "3 shards" in text and "those before part-00002-00000.parquet have no rows" in text
     assert "The first line" in text and "rows 0 to 0 of 1" in text
-    assert "no rows behind the first 1" in shown(folder / "repeats", skip=1)
+    assert "no rows after the first 1" in shown(folder / "repeats", skip=1)
     (folder / "repeats/part-00002-00000.parquet").unlink()
     assert "no rows in 2 shards" in shown(folder / "repeats")
 

@@ -54,13 +54,13 @@ def test_a_page_of_three_says_where_they_differ(tmp_path: Path) -> None:
     assert "<h1>a against b against c/pretrain</h1>" in page
     inner = page[page.index("Where their settings differ") :]
     assert "learning rate" in inner and "batch tokens" not in inner and "c/pretrain: not finished" in inner
-    assert "They read other instances" not in page
+    assert "They read different instances" not in page
 
 
 def test_other_instances_are_said(tmp_path: Path) -> None:
     a, b = trained(tmp_path / "a", 0.1, 100), trained(tmp_path / "b", 0.1, 100, data="e")
     page = Path(write_trainings([a, b], str(tmp_path / "page.html"))).read_text()
-    assert "They read other instances" in page and "In none." in page
+    assert "They read different instances" in page and "In none." in page
 
 
 def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:

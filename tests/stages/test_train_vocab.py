@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from corpusforge import errors, recipe, schemas
-from corpusforge.report import html
+from corpusforge.report import run_report
 from corpusforge.report.gather import gather
 from corpusforge.stages import sample, summary, train_vocab
 from corpusforge.stages.stage import Execution, Outcome, upstream_units
@@ -44,7 +44,7 @@ def test_a_folder_is_adopted_and_described(family: str, tmp_path: Path, capsys: 
     shown = capsys.readouterr().out
     assert "By language" in shown
     assert [line.split()[1] for line in shown.splitlines() if line.startswith("│ en")] == ["en"]
-    made = html.page(gather(str(tmp_path)))
+    made = run_report.page(gather(str(tmp_path)))
     for title in ("By language", "Tokens a word, by language", "Characters of a token", "by rank"):
         assert title in made
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from corpusforge import errors, shards
 from corpusforge.cli import cli
-from corpusforge.report.side_by_side import show_side_by_side
+from corpusforge.report.evaluation import show_side_by_side
 from corpusforge.shards import Manifest
 from tests.report.handmade_run import write_stage
 

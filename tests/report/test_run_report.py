@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from corpusforge import errors
-from corpusforge.report import elements, html
-from corpusforge.report.funnel import funnel
-from corpusforge.report.gather import gather
-from corpusforge.report.sections import unigram_of
+from corpusforge.report import html, run_report
+from corpusforge.report.gather import funnel, gather
+from corpusforge.report.run_report import unigram_of
 
 
 class Elements(HTMLParser):
@@ -47,7 +46,7 @@ def parsed(page: str) -> Elements:
 @pytest.fixture
 def page(run_dir: Path) -> str:
     path = run_dir / "report.html"
-    assert html.write_report(str(run_dir), str(path)) == str(path)
+    assert run_report.write_report(str(run_dir), str(path)) == str(path)
     return path.read_text("utf-8")
 
 
@@ -103,7 +102,7 @@ def test_a_repeat_stands_beside_its_survivor(page: str) -> None:
 @pytest.mark.parametrize("gone", ["clean", "dedupe", "vocab", "instances", "pretrain", "evaluate"])
 def test_any_stage_may_be_missing(run_dir: Path, gone: str) -> None:
     shutil.rmtree(run_dir / gone)
-    made = html.page(gather(str(run_dir)))
+    made = run_report.page(gather(str(run_dir)))
     assert "</html>" in made
 
 
@@ -114,14 +113,14 @@ def test_damage_is_named_and_the_rest_is_shown(run_dir: Path) -> None:
     with (run_dir / "pretrain/log.jsonl").open("a") as file:
         file.write('{"step": 3, "lo')
     (run_dir / "clean/rejects/part-00000-00000.parquet").write_bytes(b"PAR1")
-    made = html.page(gather(str(run_dir)))
+    made = run_report.page(gather(str(run_dir)))
     assert made.count('class="problem"') == 4
     assert "No example was kept." in made
 
 
 def test_a_folder_without_a_run_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(errors.InputMissing, match="no finished stage"):
-        html.write_report(str(tmp_path), str(tmp_path / "report.html"))
+        run_report.write_report(str(tmp_path), str(tmp_path / "report.html"))
 
 
 def test_the_funnel_counts_no_stage_twice(run_dir: Path) -> None:
@@ -143,7 +142,7 @@ def test_a_funnel_that_begins_at_dedupe_says_what_came_in(run_dir: Path) -> None
 def test_plot_data_cannot_end_its_script() -> None:
     from corpusforge.report import figures
 
-    made = elements.plot(figures.reasons_figure({"</script><b>": 3}, "lines"), "x")
+    made = html.plot(figures.reasons_figure({"</script><b>": 3}, "lines"), "x")
     assert made.count("</script>") == 1
 
 
@@ -159,7 +158,7 @@ def test_plot_data_cannot_end_its_script() -> None:
     ],
 )
 def test_the_folder_of_one_stage_is_reported_alone(run_dir: Path, folder: str, stage: str, sections: set[str]) -> None:
-    found = parsed(html.page(gather(str(run_dir / folder))))
+    found = parsed(run_report.page(gather(str(run_dir / folder))))
     assert {attributes.get("id") for tag, attributes in found.tags if tag == "section"} == sections
     words = " ".join(found.words)
     assert f"One stage alone: {stage}" in words

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from corpusforge import errors, schemas
 from corpusforge.cli import cli
-from corpusforge.report import compare, paired
+from corpusforge.report import comparison
 from corpusforge.seeds import rng_for
 from corpusforge.shards import Manifest
 from tests.report.handmade_run import HOSTILE, document, reject, write_stage
@@ -53,8 +53,8 @@ def sides(tmp_path: Path) -> tuple[list[str], list[str]]:
 def test_counts_are_those_of_a_loop(
     tmp_path: Path, sides: tuple[list[str], list[str]], monkeypatch: pytest.MonkeyPatch, round_size: int
 ) -> None:
-    monkeypatch.setattr(paired, "ROUND", round_size)
-    found = paired.pair(str(tmp_path / "a"), str(tmp_path / "b"))
+    monkeypatch.setattr(comparison, "ROUND", round_size)
+    found = comparison.pair(str(tmp_path / "a"), str(tmp_path / "b"))
     assert found.counts == Counter(zip(*sides, strict=True))
     assert found.changed == sum(
         k % 3 == 0 for k, fates in enumerate(zip(*sides, strict=True)) if set(fates) == {"kept"}
@@ -62,14 +62,14 @@ def test_counts_are_those_of_a_loop(
     assert found.only == (0, 0)
     by_id = {identity(k): fates for k, fates in enumerate(zip(*sides, strict=True))}
     for fates, names in found.examples.items():
-        assert 0 < len(names) <= paired.EXAMPLES
+        assert 0 < len(names) <= comparison.EXAMPLES
         assert all(by_id[name] == fates for name in names)
 
 
 def test_documents_of_one_side_alone_are_counted(tmp_path: Path) -> None:
     write_side(tmp_path / "a", ["kept", "kept", "page:language"], ["x", "y", "z"])
     write_side(tmp_path / "b", ["kept"], ["x"])
-    assert paired.pair(str(tmp_path / "a"), str(tmp_path / "b")).only == (2, 0)
+    assert comparison.pair(str(tmp_path / "a"), str(tmp_path / "b")).only == (2, 0)
 
 
 def test_page_shows_disagreements_and_runs_nothing_of_the_corpus(
@@ -91,10 +91,10 @@ def test_runs_over_other_input_are_refused(tmp_path: Path) -> None:
     manifest.upstream["input"] = "2" * 32
     manifest.save(str(tmp_path / "b"))
     with pytest.raises(errors.StageMismatch, match="another input"):
-        compare.write_comparison(str(tmp_path / "a"), str(tmp_path / "b"), str(tmp_path / "c.html"))
+        comparison.write_comparison(str(tmp_path / "a"), str(tmp_path / "b"), str(tmp_path / "c.html"))
 
 
 def test_side_without_rejects_is_refused(tmp_path: Path) -> None:
     write_stage(tmp_path / "a", "clean", {"documents": (schemas.DOCUMENTS, [document(0, "x")])})
     with pytest.raises(errors.StageMismatch, match="kept no rejects"):
-        paired.pair(str(tmp_path / "a"), str(tmp_path / "a"))
+        comparison.pair(str(tmp_path / "a"), str(tmp_path / "a"))

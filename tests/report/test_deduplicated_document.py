@@ -11,7 +11,7 @@ from rich.console import Console
 
 from corpusforge import schemas, shards
 from corpusforge.recipe import override
-from corpusforge.report.before import marked
+from corpusforge.report.duplicates import mark_cuts
 from corpusforge.report.inspect import inspect
 from corpusforge.sections import Recipe
 from corpusforge.stages import dedupe
@@ -55,7 +55,7 @@ def test_before_and_after_stand_together(tmp_path: Path) -> None:
     assert "Menu. Home." in before and "It came. It saw. It went." in before and "-]" in before
     (tmp_path / "clean/manifest.json").unlink()
     text = shown(folder, document)
-    assert "the text before is not there: no folder beside holds" in text
+    assert "the text before is missing: no folder beside this one holds" in text
     assert "after:" in text and "[-" not in text
 
 
@@ -72,7 +72,7 @@ def test_a_stage_before_that_cannot_be_read_ends_nothing(tmp_path: Path, what: s
         (tmp_path / "clean").rename(tmp_path / "elsewhere")
         (tmp_path / "elsewhere/documents/part-00000-00000.parquet").write_bytes(b"PAR1")
     text = shown(folder, document)
-    assert text.count("the text before is not there: ") == 1 and "after:" in text
+    assert text.count("the text before is missing: ") == 1 and "after:" in text
     shutil.copytree(made(tmp_path / "again").parent / "clean", tmp_path / "copy")  # another folder holds them still
     assert "before, with what was cut" in shown(folder, document)
 
@@ -94,17 +94,17 @@ def test_pages_dropped_whole_are_marked(tmp_path: Path) -> None:
 def test_marks_of_two_methods_and_of_several_bytes() -> None:
     cut = {"reason": "line:repeated", "method": "lines", "start": 3, "stop": 6}
     around = {"reason": "span:repeated", "method": "exact-spans", "start": 0, "stop": 8}
-    found = marked("aé\nb c é", [cut, around])
+    found = mark_cuts("aé\nb c é", [cut, around])
     assert found.plain == "[-exact-spans: aé-][-lines: \nb -][-exact-spans: c -]é"
     assert [found.plain[s.start : s.end] for s in found.spans if s.style == "yellow"] == ["[-lines: \nb -]"]
     page = {"reason": "page:few-sentences", "method": "exact-spans", "start": 0, "stop": 9}
-    assert marked("aé\nb c é", [page, cut, around]).plain == found.plain[:-1] + "[-page:few-sentences: é-]"
+    assert mark_cuts("aé\nb c é", [page, cut, around]).plain == found.plain[:-1] + "[-page:few-sentences: é-]"
 
 
 def test_a_method_of_another_version_is_marked_too() -> None:
-    assert marked("ab", [{"reason": "x:y", "method": "new", "start": 0, "stop": 1}]).plain == "[-a-]b"
+    assert mark_cuts("ab", [{"reason": "x:y", "method": "new", "start": 0, "stop": 1}]).plain == "[-a-]b"
 
 
 @pytest.mark.parametrize("text", ["", "a"])
 def test_nothing_cut(text: str) -> None:
-    assert marked(text, []).plain == text
+    assert mark_cuts(text, []).plain == text

@@ -1,23 +1,26 @@
-"""One document, every line marked: kept, or dropped and why; in a deduplicated stage, what was cut from it.
+"""One document in a terminal: a page with every line marked as kept or dropped, or the instances made from it.
 
-Comes in: a stage's folder (or a shard in it) and the beginning of a document's id. Goes out: rich renderables.
-For a page that was kept, its kept lines and its rejected lines are put together by line number. A page that was
-dropped whole is judged again with the rules of the stage's manifest, because its lines were not written one by one.
+The lines of a kept page are merged from its kept and its rejected lines, by line number. The lines of a page that was
+dropped whole were not written one by one, so the packs of the stage's manifest judge it again. Instances are looked up
+by the 64-bit key that their rows carry, a hash of the document's id (`seeds.document_keys`).
 """
 
 from __future__ import annotations
 
 import itertools
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from corpusforge import errors, shards
-from corpusforge.report import cut_out, instances_of
+from corpusforge import errors, seeds, shards
+from corpusforge.report import duplicates, tables
 from corpusforge.report.plain import visible
 from corpusforge.report.tables import pairs, reason_style
 from corpusforge.shards import Manifest
@@ -37,7 +40,7 @@ def show_document(path: str, prefix: str, rows: int = 5, skip: int = 0) -> list[
     folder = _stage_folder(path)
     manifest = Manifest.load(folder)
     if manifest.stage == "build-instances":
-        return instances_of.show_instances_of(folder, manifest, prefix, rows, skip)
+        return show_instances_of(folder, manifest, prefix, rows, skip)
     kept = _rows(manifest, folder, "documents", "id", prefix)
     rejected = _rows(manifest, folder, "rejects", "document", prefix)
     cuts = _rows(manifest, folder, "repeats", "document", prefix)
@@ -50,8 +53,8 @@ def show_document(path: str, prefix: str, rows: int = 5, skip: int = 0) -> list[
         lines: list[Line] = [(n, line, None) for row in kept for n, line in enumerate(row["text"].split("\n"))]
         left = page(lines) if kept else Text("nothing of it is left", "bold red")
         after = [Text("after:", "bold"), left] if cuts else [left]
-        came = cut_out.show_before(folder, manifest, next(iter(names)), cuts)
-        return [_about(kept, cuts), *came, *after, *cut_out.show_cuts(folder, manifest, cuts)]
+        came = duplicates.show_before(folder, manifest, next(iter(names)), cuts)
+        return [_about(kept, cuts), *came, *after, *duplicates.show_cuts(folder, manifest, cuts)]
     judged = judge(kept, rejected, manifest)
     shown = [_about(kept, rejected)]
     if judged.verdict:
@@ -62,7 +65,7 @@ def show_document(path: str, prefix: str, rows: int = 5, skip: int = 0) -> list[
 
 
 class Judged(NamedTuple):
-    """A page and its lines. ``verdict``: why the page went, "" if it stays. ``note``: what is not known."""
+    """A page and its lines. ``verdict``: why the page was dropped, "" if it was kept. ``note``: what is unknown."""
 
     verdict: str
     note: str
@@ -122,10 +125,10 @@ def merge(text: str, rejected: list[dict[str, Any]]) -> list[Line]:
     return sorted(lines)
 
 
-COLOURS = ("cyan", "yellow", "magenta", "green", "blue", "red", "bright_cyan", "bright_magenta")
+COLORS = ("cyan", "yellow", "magenta", "green", "blue", "red", "bright_cyan", "bright_magenta")
 
 
-def shades(lines: list[Line], shades: int = len(COLOURS)) -> dict[str, int]:
+def shades(lines: list[Line], shades: int = len(COLORS)) -> dict[str, int]:
     """A shade for each rule that took a line, the most frequent rules first; from ``shades`` on they come back.
 
     >>> shades([(0, "Menu", "line:x"), (1, "Stay.", None), (2, "Home", "line:x"), (3, "It.", "line:y")])
@@ -137,8 +140,8 @@ def shades(lines: list[Line], shades: int = len(COLOURS)) -> dict[str, int]:
 
 
 def page(lines: list[Line]) -> RenderableType:
-    """Lines below each other: number, reason, text; dropped ones in the colour of their rule. Blank ones left out."""
-    colours = shades(lines)
+    """One row per line: number, reason, text; dropped lines in the color of their rule. Blank lines are omitted."""
+    colors = shades(lines)
     table = Table.grid(padding=(0, 2))
     table.add_column(justify="right", style="dim")
     table.add_column(no_wrap=True)
@@ -146,7 +149,7 @@ def page(lines: list[Line]) -> RenderableType:
     for number, text, reason in lines:
         if not text:
             continue
-        style = COLOURS[colours[reason]] if reason else ""
+        style = COLORS[colors[reason]] if reason else ""
         table.add_row(str(number + 1), Text(reason or "", style), Text(visible(text), style))
     return table
 
@@ -169,3 +172,54 @@ def _packs(manifest: Manifest) -> list[Pack]:
         return [pack for pack in recorded if pack]
     names = manifest.recipe.get("clean", {}).get("rules", ["c4-tfds-3.1"])
     return [load_pack(name) for name in ([names] if isinstance(names, str) else names)]
+
+
+ID_DIGITS, KEY_DIGITS = 32, 16
+"""Hex digits of DOCUMENTS.id and of INSTANCES.document (`schemas`)."""
+
+
+def show_instances_of(folder: str, manifest: Manifest, wanted: str, rows: int, skip: int) -> list[RenderableType]:
+    """Its rows in each table: ``rows`` of them after the first ``skip``.
+
+    Raises `errors.InputMissing` where none or several documents are meant.
+    """
+    low, high = _keys(folder, wanted)
+    shown: list[RenderableType] = []
+    met: set[int] = set()
+    for table in manifest.shards:
+        found = []
+        for path in manifest.paths(folder, table):
+            for batch in shards.read_shard(path):
+                keys = batch.column("document").to_numpy()
+                if bool(((keys >= low) & (keys <= high)).any()):
+                    found.append(batch.filter(pa.array((keys >= low) & (keys <= high))))
+        if found:
+            rows_of = pa.Table.from_batches(found)
+            met |= set(pc.unique(rows_of["document"]).to_pylist())
+            shown += _table(shards.join(folder, table), rows_of, rows, skip)
+    if len(met) != 1:
+        what = f"{len(met)} documents begin so" if met else "no instance is of that document"
+        none = f"see keys with: corpusforge inspect {folder}/train; or write all {ID_DIGITS} digits of a document's id"
+        raise errors.InputMissing(f"{folder}: {wanted}", what, "write more characters of the key" if met else none)
+    return shown
+
+
+def _table(path: str, found: pa.Table, rows: int, skip: int) -> list[RenderableType]:
+    some = found.slice(skip, rows)
+    which = (
+        f"rows {skip} to {skip + some.num_rows - 1} of {found.num_rows:,}" if some.num_rows else "no rows after these"
+    )
+    title = Text(f"{path}, of this document: {which}", "bold")
+    return [title, *tables.show_instances(f"{path}/part", some)] if some.num_rows else [title]
+
+
+def _keys(folder: str, wanted: str) -> tuple[np.uint64, np.uint64]:
+    """The first and the last key that is meant."""
+    digits = wanted.lower()
+    if re.fullmatch(f"[0-9a-f]{{{ID_DIGITS}}}", digits):
+        key = seeds.document_keys([digits])[0]
+        return key, key
+    if not re.fullmatch(f"[0-9a-f]{{1,{KEY_DIGITS}}}", digits):
+        mend = f"write 1 to {KEY_DIGITS} hex digits of the key that rows show, or the {ID_DIGITS} of a document's id"
+        raise errors.InputMissing(f"{folder}: {wanted}", "is neither a key nor an id", mend)
+    return np.uint64(int(digits.ljust(KEY_DIGITS, "0"), 16)), np.uint64(int(digits.ljust(KEY_DIGITS, "f"), 16))

@@ -12,8 +12,8 @@ from rich.console import Console
 
 from corpusforge import schemas, shards
 from corpusforge.recipe import override
+from corpusforge.report.duplicates import describe_copy, follow_copies
 from corpusforge.report.inspect import inspect
-from corpusforge.report.survivors import told, trails
 from corpusforge.sections import Recipe
 from corpusforge.stages import dedupe
 from corpusforge.stages.stage import Execution
@@ -55,21 +55,21 @@ def overlapping(seed: int) -> dict[str, str]:
 @pytest.mark.parametrize("seed", range(8))
 def test_where_nothing_is_said_the_copy_stands(tmp_path: Path, method: str, seed: int) -> None:
     folder, cuts, left = made(tmp_path, overlapping(seed), method)
-    found = trails(folder, shards.Manifest.load(folder), cuts)
+    found = follow_copies(folder, shards.Manifest.load(folder), cuts)
     for cut, trail in zip(cuts, found, strict=True):
         if cut["kept_document"] is None:
-            assert not trail and not told(cut, trail)
+            assert not trail and not describe_copy(cut, trail)
             continue
         text, kept = letters(cut["text"]), (trail[-1] if trail else cut)["kept_document"]
         if not trail:
             assert text in letters(left[kept])
-        elif "part of" not in told(cut, trail):  # its first sentence is followed to where it stands
+        elif "part of" not in describe_copy(cut, trail):  # its first sentence is followed to where it stands
             assert letters(cut["text"].split(".")[0]) in letters(left[kept])
 
 
 def test_inspect_says_that_the_copy_was_cut(tmp_path: Path) -> None:
     folder, cuts, _ = made(tmp_path, overlapping(3), "lines,exact-spans")
-    found = trails(folder, shards.Manifest.load(folder), cuts)
+    found = follow_copies(folder, shards.Manifest.load(folder), cuts)
     cut = next(cut for cut, trail in zip(cuts, found, strict=True) if trail)
     console = Console(width=2000, record=True, file=(tmp_path / "shown").open("w"))
     console.print(*inspect(folder, document=cut["document"]), sep="\n")
@@ -85,8 +85,8 @@ def test_a_page_dropped_later_is_followed(tmp_path: Path) -> None:
         {**line, "document": "c", "reason": "page:few-words", "kept_document": None, "kept_start": None},
     ]
     manifest = write_stage(tmp_path, "dedupe", {"repeats": (schemas.REPEATS, rows)})
-    (trail,) = trails(str(tmp_path), manifest, rows[:1])
-    assert told(rows[0], trail) == (
+    (trail,) = follow_copies(str(tmp_path), manifest, rows[:1])
+    assert describe_copy(rows[0], trail) == (
         "kept in b at byte 3, which itself was dropped by documents (page:near-duplicate) and kept in c, "
         "which itself was dropped by lines (page:few-words)"
     )
@@ -97,11 +97,11 @@ def test_rows_that_lead_back_end_somewhere(tmp_path: Path) -> None:
     page = {**line, "reason": "page:near-duplicate", "method": "documents"}
     rows = [{"document": "a", "kept_document": "b", **line}, {**page, "document": "b", "kept_document": "a"}]
     manifest = write_stage(tmp_path, "dedupe", {"repeats": (schemas.REPEATS, rows)})
-    (trail,) = trails(str(tmp_path), manifest, rows[:1])
-    assert told(rows[0], trail).endswith("and kept in a, which is this document: no copy of it need be left")
+    (trail,) = follow_copies(str(tmp_path), manifest, rows[:1])
+    assert describe_copy(rows[0], trail).endswith("and kept in a, which is this document: no copy of it need be left")
     circle = [rows[0], {**rows[1], "reason": "line:repeated"}]
     manifest = write_stage(tmp_path, "dedupe", {"repeats": (schemas.REPEATS, circle)})
-    assert len(trails(str(tmp_path), manifest, circle[:1])[0]) == 2
+    assert len(follow_copies(str(tmp_path), manifest, circle[:1])[0]) == 2
 
 
 def test_what_an_earlier_method_took_was_no_part_of_the_copy(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_what_an_earlier_method_took_was_no_part_of_the_copy(tmp_path: Path) -> 
     manifest = write_stage(tmp_path, "dedupe", {"repeats": (schemas.REPEATS, [span, line])})
     for methods, said in ((["lines", "exact-spans"], False), (["exact-spans", "lines"], True)):
         chain = dataclasses.replace(manifest, recipe={"dedupe": {"method": methods}})
-        assert bool(trails(str(tmp_path), chain, [span])[0]) is said
+        assert bool(follow_copies(str(tmp_path), chain, [span])[0]) is said
 
 
 def test_a_part_of_a_copy_is_called_one(tmp_path: Path) -> None:
@@ -133,8 +133,8 @@ def test_a_part_of_a_copy_is_called_one(tmp_path: Path) -> None:
             "kept_start": 7,
         }
         manifest = write_stage(tmp_path, "dedupe", {"repeats": (schemas.REPEATS, [row])})
-        (trail,) = trails(str(tmp_path), manifest, [cut])
-        assert told(cut, trail).removeprefix("kept in b at byte 0") == (
+        (trail,) = follow_copies(str(tmp_path), manifest, [cut])
+        assert describe_copy(cut, trail).removeprefix("kept in b at byte 0") == (
             f", {how} was cut by exact-spans (span:repeated) and kept in c at byte 7" if how else ""
         )
 
@@ -144,5 +144,5 @@ def test_a_copy_in_an_index_is_not_looked_for(tmp_path: Path) -> None:
            "method": "documents"}  # fmt: skip
     manifest = write_stage(tmp_path, "dedupe", {"repeats": (schemas.REPEATS, [row])})
     row["kept_start"] = None
-    assert trails(str(tmp_path), manifest, [row]) == [[]]
-    assert told(row, []) == "kept in a of an index"
+    assert follow_copies(str(tmp_path), manifest, [row]) == [[]]
+    assert describe_copy(row, []) == "kept in a of an index"
