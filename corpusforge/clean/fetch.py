@@ -8,18 +8,16 @@ temporary name. Proxies are those of the environment (HTTPS_PROXY, HTTP_PROXY, N
 from __future__ import annotations
 
 import hashlib
-import http.client
-import io
 import os
-import urllib.error
-import urllib.request
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from corpusforge import errors
 from corpusforge.bundled import cache_folder
+
+if TYPE_CHECKING:
+    import zipfile
 
 TIMEOUT_SECONDS = 30
 MOST_BYTES = 64 << 20  # of one file: Punkt's archive of all languages has 4 MB, the longest list 4 kB
@@ -127,6 +125,10 @@ def _punkt(source: str | None, opener: Opener) -> Iterator[tuple[str, bytes]]:
 
 
 def _unzip(content: bytes) -> dict[str, bytes]:
+    import io
+    import zipfile
+    import zlib
+
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             return {name: _member(archive, f"punkt_tab/english/{name}") for name in PUNKT}
@@ -165,6 +167,9 @@ def _read_file(path: str) -> bytes:
 
 
 def _open(opener: Opener, url: str, what: str) -> bytes:
+    import http.client
+    import urllib.error
+
     try:
         return opener(url)
     except (OSError, http.client.HTTPException, ValueError) as error:
@@ -174,6 +179,8 @@ def _open(opener: Opener, url: str, what: str) -> bytes:
 
 
 def _read_url(url: str) -> bytes:
+    import urllib.request  # 40 ms, and cleaning reads this module for the names of lists
+
     opener = urllib.request.build_opener()  # `urlopen` would keep the proxies of its first call
     with opener.open(url, timeout=TIMEOUT_SECONDS) as answer:
         content = bytes(answer.read(MOST_BYTES + 1))

@@ -70,12 +70,11 @@ class _Symbols(NamedTuple):
 def profiles() -> Profiles:
     """The tables of the installed package."""
     import langdetect
-    from langdetect.utils.ngram import NGram
 
     folder = Path(langdetect.PROFILES_DIRECTORY)
     files = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
     found = [json.loads(path.read_text("utf-8")) for path in files]
-    normal = [NGram.normalize(chr(code)) for code in range(CODE_POINTS)]
+    normal = _normalized()
     grams = _matchable(found, set(normal))
     symbols = _symbols(grams, normal)
     table = np.zeros((len(grams), len(found)))
@@ -86,6 +85,16 @@ def profiles() -> Profiles:
         tuple(profile["name"] for profile in found), symbols.table, symbols.size, symbols.known, symbols.upper,
         *places, table,
     )  # fmt: skip
+
+
+def _normalized() -> list[str]:
+    """Every code point as the package normalizes it; from U+3200 on that changes only Hangul and `CJK_MAP`."""
+    from langdetect.utils.ngram import NGram
+
+    normal = [chr(code) for code in range(CODE_POINTS)]
+    for code in (*range(0x3200), *range(0xAC00, 0xD7B0), *map(ord, NGram.CJK_MAP)):
+        normal[code] = NGram.normalize(chr(code))
+    return normal
 
 
 def languages() -> tuple[str, ...]:

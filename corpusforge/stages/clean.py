@@ -88,7 +88,7 @@ def cleaner_of(made: Recipe) -> Cleaner:
 
 
 def _last_steps(settings: Clean) -> list[Step]:
-    """What comes behind C4's steps, on cleaned text: personal data, evaluation files."""
+    """What comes after C4's steps, on cleaned text: personal data, evaluation files."""
     steps: list[Step] = []
     if settings.pii != "off":
         from corpusforge.clean.pii import PiiStep
