@@ -68,7 +68,7 @@ class C4Step:
 
     def resources(self) -> dict[str, Any]:
         """The pack's own values, who counts sentences, the list."""
-        found: dict[str, Any] = {"pack": self.rules.values()}
+        found: dict[str, Any] = {"pack": self.rules.recorded()}
         if self.rules.min_sentences:
             found["sentences"] = self._counter.identity()
         if self.rules.badwords_in_lines:

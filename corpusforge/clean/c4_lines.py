@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,37 +19,43 @@ import pyarrow.compute as pc
 
 from corpusforge import errors
 from corpusforge.arrays import I64, U8, Bools
-from corpusforge.clean.pack import Pack
+from corpusforge.clean.pack import Pack, rule
 from corpusforge.clean.step import KEPT, Codes
 from corpusforge.text import byte_slices, line_spans, text_bytes
 
 
 @dataclass(frozen=True)
 class Rules(Pack):
-    """A pack of the kind "c4". Numbers of 0, false and empty lists switch a rule off."""
+    """A pack of the kind "c4"."""
 
-    max_page_characters: int  # a page with more is dropped unread
-    min_paragraphs: int  # a page needs so many lines (cut at "\n" only) of min_paragraph_characters
-    min_paragraph_characters: int
-    phrases_anywhere: bool  # lorem_ipsum and curly_brace look at the whole page as it came, not at kept lines only
-    max_word_characters: int  # a line with a longer white-space word is dropped
-    numbered_citations: bool  # delete "[12]" and "[]"
-    citations: tuple[str, ...]  # delete these as they stand
-    end_marks: tuple[str, ...]  # a line must end in one
-    no_end_marks: tuple[str, ...]  # and must not end in one of these
-    min_words: int  # white-space words of a line
-    words_with_citations: bool  # words are counted before citations are deleted
-    min_characters: int  # characters of a line that are no white space, for text without spaces between words
-    lorem_ipsum: tuple[str, ...]  # found in a lower-cased line: the page goes
-    javascript: tuple[str, ...]  # found in a lower-cased line: the line goes
-    curly_brace: tuple[str, ...]  # found in a line: the page goes
-    policy: tuple[str, ...]  # found in a lower-cased line: the line goes
-    badwords_in_lines: bool  # an English bad word in a line that is kept so far: the page goes, before any other step
-    min_sentences: int  # of a page, counted in its kept lines
-    builtin_sentences: bool  # counted by the built-in splitter, whatever the setting says
-    badword_fraction: float  # of pages with a bad word, the share that goes, by hash of the URL
-    badword_substring_languages: tuple[str, ...]  # bad words need no word edges in these
-    badwords_removed: tuple[str, ...]  # "language:entry" left out of the lists
+    kind: ClassVar[str] = "c4"
+
+    max_page_characters: int = rule(0, "longest page, in characters; a longer one is dropped unread")
+    min_paragraphs: int = rule(0, "lines of min_paragraph_characters that a page needs, cut at line feeds only")
+    min_paragraph_characters: int = rule(0, "length of such a line")
+    phrases_anywhere: bool = rule(False, "search the whole page for lorem_ipsum and curly_brace, not only kept lines")
+    max_word_characters: int = rule(0, "longest white-space word; its line is dropped")
+    numbered_citations: bool = rule(False, "delete [12] and []")
+    citations: tuple[str, ...] = rule((), "delete these strings")
+    end_marks: tuple[str, ...] = rule((), "a line must end in one of these")
+    no_end_marks: tuple[str, ...] = rule((), "a line must not end in one of these")
+    min_words: int = rule(0, "white-space words of a line, at least")
+    words_with_citations: bool = rule(False, "count words before citations are deleted")
+    min_characters: int = rule(
+        0, "characters of a line without white space, at least; for text without spaces between words"
+    )
+    lorem_ipsum: tuple[str, ...] = rule((), "a lower-cased line with one drops its page")
+    javascript: tuple[str, ...] = rule((), "a lower-cased line with one is dropped")
+    curly_brace: tuple[str, ...] = rule((), "a line with one drops its page")
+    policy: tuple[str, ...] = rule((), "a lower-cased line with one is dropped")
+    badwords_in_lines: bool = rule(
+        False, "an English bad word in a line kept so far drops the page, before any other step"
+    )
+    min_sentences: int = rule(0, "sentences of a page, at least, counted in its kept lines")
+    builtin_sentences: bool = rule(False, "count sentences with the built-in splitter, whatever the setting")
+    badword_fraction: float = rule(0.0, "share of the pages with a bad word to drop, drawn by hash of the URL")
+    badword_substring_languages: tuple[str, ...] = rule((), "languages in which bad words need no word boundaries")
+    badwords_removed: tuple[str, ...] = rule((), "entries, as language:entry, left out of the lists")
 
     @property
     def judges_lines(self) -> bool:

@@ -8,7 +8,7 @@ menus and repeated lines go. Lines are cut at "\\n" and not stripped; those of w
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,7 @@ from corpusforge.clean.measures import (
     split_at_each,
     sums,
 )
-from corpusforge.clean.pack import Pack
+from corpusforge.clean.pack import Pack, rule
 from corpusforge.clean.step import KEPT, Verdict
 
 REASONS = (
@@ -43,14 +43,18 @@ REASONS = (
 
 @dataclass(frozen=True)
 class FinewebRules(Pack):
-    """A pack of the kind "fineweb". Numbers of 0 switch a rule off."""
+    """A pack of the kind "fineweb"."""
 
-    end_characters: tuple[str, ...]  # what ends a line
-    min_ended_lines: float  # share of the lines
-    short_line_characters: int  # a line of no more is short
-    max_short_lines: float  # share of the lines
-    max_duplicate_line_characters: float  # share of the characters, line breaks left out
-    max_line_breaks_a_word: float
+    kind: ClassVar[str] = "fineweb"
+
+    end_characters: tuple[str, ...] = rule((), "what ends a line")
+    min_ended_lines: float = rule(0.0, "share of lines with an end, at least")
+    short_line_characters: int = rule(0, "length up to which a line is short")
+    max_short_lines: float = rule(0.0, "share of short lines, at most")
+    max_duplicate_line_characters: float = rule(
+        0.0, "share of characters in duplicate lines, line breaks left out, at most"
+    )
+    max_line_breaks_a_word: float = rule(0.0, "line breaks for each word, at most")
 
     def check(self, where: str) -> None:
         """A rule about line ends needs some."""
@@ -74,7 +78,7 @@ class FinewebStep:
 
     def resources(self) -> dict[str, Any]:
         """The pack's own values."""
-        return {"pack": self.rules.values()}
+        return {"pack": self.rules.recorded()}
 
     def apply(self, documents: pa.RecordBatch) -> Verdict:
         """Which pages stay."""

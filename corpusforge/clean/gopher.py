@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import re
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -38,52 +38,60 @@ from corpusforge.clean.measures import (
     split_paragraphs,
     sums,
 )
-from corpusforge.clean.pack import Pack
+from corpusforge.clean.pack import Pack, rule
 from corpusforge.clean.step import KEPT, Verdict
 from corpusforge.text import line_spans, text_bytes
 
 
 @dataclass(frozen=True)
 class GopherRules(Pack):
-    """A pack of the kind "gopher". Numbers of 0, false and empty lists switch a rule off."""
+    """A pack of the kind "gopher"."""
+
+    kind: ClassVar[str] = "gopher"
 
     # Quality.
-    min_words: int  # of a page
-    max_words: int
-    min_mean_word_characters: float
-    max_mean_word_characters: float
-    uncounted_characters: tuple[str, ...]  # words of these alone do not count, in the four rules above
-    hash_marks: tuple[str, ...]  # symbols of which a page may hold max_symbols_a_word, and
-    ellipses: tuple[str, ...]  # the same for these; also what a line may end in
-    max_symbols_a_word: float
-    bullets: tuple[str, ...]  # what a line begins with, behind white space
-    max_bullet_lines: float  # share of the lines
-    max_ellipsis_lines: float
-    min_alphabetic_words: float  # share of the words with a letter
-    stop_words: tuple[str, ...]
-    stop_words_any_case: bool
-    min_stop_words: int  # so many different ones
+    min_words: int = rule(0, "words of a page, at least")
+    max_words: int = rule(0, "words of a page, at most")
+    min_mean_word_characters: float = rule(0.0, "mean word length, at least")
+    max_mean_word_characters: float = rule(0.0, "mean word length, at most")
+    uncounted_characters: tuple[str, ...] = rule(
+        (), "words of these characters alone do not count in the four rules above"
+    )
+    hash_marks: tuple[str, ...] = rule((), "symbols limited by max_symbols_a_word")
+    ellipses: tuple[str, ...] = rule((), "likewise; also line ends for max_ellipsis_lines")
+    max_symbols_a_word: float = rule(0.0, "symbols of either kind for each word, at most")
+    bullets: tuple[str, ...] = rule((), "beginnings of a line, after white space, that make it a bullet")
+    max_bullet_lines: float = rule(0.0, "share of lines with a bullet, at most")
+    max_ellipsis_lines: float = rule(0.0, "share of lines ending in an ellipsis, at most")
+    min_alphabetic_words: float = rule(0.0, "share of words with a letter, at least")
+    stop_words: tuple[str, ...] = rule((), "words of which min_stop_words must occur")
+    stop_words_any_case: bool = rule(False, "compare stop words in lower case")
+    min_stop_words: int = rule(0, "different stop words of a page, at least")
     # Repetition.
-    max_duplicate_paragraphs: float  # share of the paragraphs
-    max_duplicate_paragraph_characters: float  # share of the characters of the page; so are all below
-    max_duplicate_lines: float  # share of the lines
-    max_duplicate_line_characters: float
-    max_top_2_gram: float
-    max_top_3_gram: float
-    max_top_4_gram: float
-    duplicate_ngrams_in_turn: bool  # words of a duplicate n-gram begin no other, nor do they stand for a first one
-    max_duplicate_5_grams: float
-    max_duplicate_6_grams: float
-    max_duplicate_7_grams: float
-    max_duplicate_8_grams: float
-    max_duplicate_9_grams: float
-    max_duplicate_10_grams: float
+    max_duplicate_paragraphs: float = rule(0.0, "share of paragraphs that are duplicates, at most")
+    max_duplicate_paragraph_characters: float = rule(0.0, "share of characters in duplicate paragraphs, at most")
+    max_duplicate_lines: float = rule(0.0, "share of lines that are duplicates, at most")
+    max_duplicate_line_characters: float = rule(0.0, "share of characters in duplicate lines, at most")
+    max_top_2_gram: float = rule(0.0, "share of characters in the most frequent 2-gram, at most")
+    max_top_3_gram: float = rule(0.0, "share of characters in the most frequent 3-gram, at most")
+    max_top_4_gram: float = rule(0.0, "share of characters in the most frequent 4-gram, at most")
+    duplicate_ngrams_in_turn: bool = rule(
+        False, "words of a duplicate n-gram begin no other and are not remembered as a first one"
+    )
+    max_duplicate_5_grams: float = rule(0.0, "share of characters in duplicate 5-grams, at most")
+    max_duplicate_6_grams: float = rule(0.0, "share of characters in duplicate 6-grams, at most")
+    max_duplicate_7_grams: float = rule(0.0, "share of characters in duplicate 7-grams, at most")
+    max_duplicate_8_grams: float = rule(0.0, "share of characters in duplicate 8-grams, at most")
+    max_duplicate_9_grams: float = rule(0.0, "share of characters in duplicate 9-grams, at most")
+    max_duplicate_10_grams: float = rule(0.0, "share of characters in duplicate 10-grams, at most")
 
     def check(self, where: str) -> None:
-        """Characters are single ones."""
+        """Raises `errors.RecipeInvalid` for characters that are not single ones, or stop words that are missing."""
         odd = [entry for entry in self.uncounted_characters if len(entry) != 1]
         if odd:
             raise errors.RecipeInvalid(where, f"uncounted_characters has {odd[0][:40]!r}", "give single characters")
+        if self.min_stop_words and not self.stop_words:
+            raise errors.RecipeInvalid(where, "stop_words is empty", "list stop words, or leave out min_stop_words")
 
 
 _REPETITION_REASONS = (
@@ -136,7 +144,7 @@ class GopherStep:
 
     def resources(self) -> dict[str, Any]:
         """The pack's own values."""
-        return {"pack": self.rules.values()}
+        return {"pack": self.rules.recorded()}
 
     def apply(self, documents: pa.RecordBatch) -> Verdict:
         """Which pages stay."""

@@ -1,8 +1,9 @@
-"""A rule pack as data: what every kind of pack has, and how one is read from TOML.
+"""Rule packs as data: what all kinds have in common, and how a pack is read from TOML.
 
-Comes in: the path of a TOML file that gives every value with its source, ``[min_words] value = 5 source = "..."``.
-Goes out: a frozen dataclass with one field a rule. A pack is data and nothing else: its values are numbers, words and
-lists of words, checked against the fields of its kind; no name in it is ever imported, called or opened.
+A pack gives each value with its source, ``[min_words] value = 5 source = "..."``, and becomes a frozen dataclass with
+one field a rule. Rules that it does not name are off, so a pack goes on working when its kind gets a new rule. A pack
+is data and nothing else: its values are numbers, words and lists of words, checked against the fields of its kind; no
+name in it is ever imported, called or opened.
 """
 
 from __future__ import annotations
@@ -14,44 +15,58 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from corpusforge import errors
 
 P = TypeVar("P", bound="Pack")
 
-# Limits of what a pack may say, far above what packs say; they keep a broken or hostile file from taking the machine.
+# Limits far above those of real packs; they keep a broken or hostile file from taking the machine.
 _MOST_BYTES = 1 << 20
 _MOST_ENTRIES = 1000
 _LARGEST = 2**31 - 1
 
 
+def rule(off: int | float | bool | tuple[()], help: str) -> Any:
+    """A rule of a pack: a field that is ``off`` (0, false, empty) in packs that do not name it."""
+    return dataclasses.field(default=off, metadata={"help": help})
+
+
 @dataclass(frozen=True)
 class Pack:
-    """What packs of every kind have. The fields of a subclass are its rules; 0, false and empty switch a rule off.
+    """What packs of every kind have. The fields of a subclass are its rules, made by `rule`, of the types in `_TYPES`.
 
-    ``sources``: where each value is from. Fields of rules are of the types in `_MEANT`.
+    ``kind``: the word for it in a file. ``sources``: the source of each value that the pack states.
     """
 
+    kind: ClassVar[str] = ""
     name: str
     title: str
     sources: dict[str, str]
 
     @classmethod
-    def rules(cls) -> dict[str, str]:
-        """The type of every rule by its name, in order."""
-        return {f.name: str(f.type) for f in dataclasses.fields(cls) if f.name not in _NOT_RULES}
+    def rules(cls) -> dict[str, dataclasses.Field[Any]]:
+        """The fields of all rules by name, in order: each has a type, a default and a help text (``metadata``)."""
+        return {field.name: field for field in dataclasses.fields(cls) if field.metadata}
 
     def values(self) -> dict[str, Any]:
-        """The rules by name, without name, title and sources; lists as tuples."""
+        """All rules by name; lists as tuples."""
         return {key: getattr(self, key) for key in self.rules()}
+
+    def recorded(self) -> dict[str, Any]:
+        """The rules that the pack states or that are on, for manifests, so that a rule added later changes no digest.
+
+        Where some are left out the kind is named too, which the names of the others may not tell.
+        """
+        values = self.values()
+        stated = {key: value for key, value in values.items() if value or key in self.sources}
+        return stated if len(stated) == len(values) else {"kind": self.kind, **stated}
 
     def check(self, where: str) -> None:
         """Raises `errors.RecipeInvalid` where values do not fit together; subclasses say more."""
 
 
-_NOT_RULES = ("name", "title", "sources")
-_MEANT = {
+_TYPES = {
     "int": f"a whole number from 0 to {_LARGEST}",
     "float": "a number not below 0",
     "bool": "true or false",
@@ -70,7 +85,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise errors.RecipeInvalid(str(path), "not a text file", "name the TOML file of a rule pack") from None
     except tomllib.TOMLDecodeError as error:
-        raise errors.RecipeInvalid(str(path), f"not valid TOML ({error})", "mend the line it names") from None
+        raise errors.RecipeInvalid(str(path), f"not valid TOML ({error})", "fix the line it names") from None
     except RecursionError:
         raise errors.RecipeInvalid(str(path), "nested too deeply", "a pack is one level of tables") from None
 
@@ -87,11 +102,11 @@ def build_pack(kind: type[P], raw: Mapping[str, Any], path: Path) -> P:
             near = difflib.get_close_matches(key, known, 1, 0.5)
             mend = f"did you mean '{near[0]}'?" if near else f"valid rules: {', '.join(known)}"
             raise errors.RecipeInvalid(where, f"unknown rule '{_short(key)}'", mend)
-        values[key], sources[key] = _checked(key, known[key], entry, where)
-    missing = [key for key in known if key not in values]
-    if missing or not isinstance(raw.get("title"), str):
-        lacking = ", ".join(missing) or "title"
-        raise errors.RecipeInvalid(where, f"the pack does not say: {lacking}", "a pack states every rule and a title")
+        values[key], sources[key] = _checked(key, str(known[key].type), entry, where)
+    if not isinstance(raw.get("title"), str):
+        raise errors.RecipeInvalid(where, "the pack has no title", 'add a line: title = "..."')
+    if not values:
+        raise errors.RecipeInvalid(where, "the pack names no rule", f"name one: {', '.join(known)}")
     made = kind(name=path.stem, title=raw["title"], sources=sources, **values)
     made.check(where)
     return made
@@ -112,7 +127,7 @@ def _checked(key: str, kind: str, entry: Any, where: str) -> tuple[Any, str]:
     listed = isinstance(value, list) and len(value) <= _MOST_ENTRIES
     if kind == "tuple[str, ...]" and listed and all(isinstance(v, str) and v for v in value):
         return tuple(value), entry["source"]
-    raise errors.RecipeInvalid(where, f"{key} = {_short(repr(value))}", f"it must be {_MEANT[kind]}")
+    raise errors.RecipeInvalid(where, f"{key} = {_short(repr(value))}", f"it must be {_TYPES[kind]}")
 
 
 def _short(text: str) -> str:

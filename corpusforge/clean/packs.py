@@ -40,12 +40,15 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    "c4": Kind(Rules, lambda rules, settings: C4Step(rules, settings.sentences, settings.badwords)),
-    "gopher": Kind(GopherRules, lambda rules, _: GopherStep(rules)),
-    "fineweb": Kind(FinewebRules, lambda rules, _: FinewebStep(rules)),
-    "patterns": Kind(Patterns, lambda rules, _: PatternsStep(rules)),
+    kind.rules.kind: kind
+    for kind in (
+        Kind(Rules, lambda rules, settings: C4Step(rules, settings.sentences, settings.badwords)),
+        Kind(GopherRules, lambda rules, _: GopherStep(rules)),
+        Kind(FinewebRules, lambda rules, _: FinewebStep(rules)),
+        Kind(Patterns, lambda rules, _: PatternsStep(rules)),
+    )
 }
-"""Every kind of pack, by the word that a file says in ``kind``."""
+"""Every kind of pack, by the word that a file gives as ``kind``."""
 
 
 def list_packs() -> list[str]:
@@ -70,27 +73,24 @@ def load_rules(name_or_path: str) -> Rules:
     """A pack of the kind "c4". Raises as `load_pack`, and `errors.RecipeInvalid` for another kind."""
     pack = load_pack(name_or_path)
     if not isinstance(pack, Rules):
-        raise errors.RecipeInvalid(name_or_path, f"a pack of the kind '{kind_of(pack)}'", "name one of the kind 'c4'")
+        raise errors.RecipeInvalid(name_or_path, f"a pack of the kind '{pack.kind}'", "name one of the kind 'c4'")
     return pack
-
-
-def kind_of(pack: Pack) -> str:
-    """The word for a pack's kind."""
-    return next(name for name, kind in KINDS.items() if kind.rules is type(pack))
 
 
 def recorded_pack(name: str, values: Mapping[str, Any]) -> Pack | None:
     """A pack from its values as a manifest keeps them (`Step.resources`); None where they are of no kind known here."""
-    for kind in KINDS.values():
-        if set(values) == set(kind.rules.rules()):
-            lists = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
-            return kind.rules(name=name, title="", sources={}, **lists)
-    return None
+    lists = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+    named = KINDS.get(str(lists.pop("kind", "")))
+    kinds = [kind.rules for kind in ([named] if named else KINDS.values()) if kind.rules.rules().keys() >= lists.keys()]
+    if not kinds:
+        return None
+    closest = min(kinds, key=lambda rules: len(rules.rules()))  # manifests of full packs do not name the kind
+    return closest(name=name, title="", sources=dict.fromkeys(lists, ""), **lists)
 
 
 def step_of(pack: Pack, settings: Settings) -> Step:
     """The step that carries a pack out."""
-    return KINDS[kind_of(pack)].step(pack, settings)
+    return KINDS[pack.kind].step(pack, settings)
 
 
 def diff_packs(a: Pack, b: Pack) -> list[tuple[str, Any, Any]]:
@@ -101,7 +101,7 @@ def diff_packs(a: Pack, b: Pack) -> list[tuple[str, Any, Any]]:
     left, right = a.values(), b.values()
     rows: list[tuple[str, Any, Any]] = []
     if type(a) is not type(b):
-        rows = [("kind", kind_of(a), kind_of(b))]
+        rows = [("kind", a.kind, b.kind)]
     names = [*left, *(key for key in right if key not in left)]
     return rows + [(key, left.get(key), right.get(key)) for key in names if left.get(key) != right.get(key)]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from corpusforge import errors
 from corpusforge.arrays import I64
-from corpusforge.clean.pack import Pack
+from corpusforge.clean.pack import Pack, rule
 from corpusforge.clean.step import Codes, LineCounts, Verdict, dropped_lines
 from corpusforge.text import refusal_of, split_lines
 
@@ -32,16 +32,18 @@ _LONGEST = 10_000  # characters of one expression: more than any list of words t
 class Patterns(Pack):
     """A pack of the kind "patterns"."""
 
-    drop_lines: tuple[str, ...]  # a line that holds one goes
-    drop_pages: tuple[str, ...]  # a page that holds one goes; looked at first, as the page came
+    kind: ClassVar[str] = "patterns"
+
+    drop_lines: tuple[str, ...] = rule((), "expressions; a line with a match is dropped")
+    drop_pages: tuple[str, ...] = rule((), "expressions, tried first; a page with a match is dropped whole")
 
     def check(self, where: str) -> None:
         """Raises `errors.RecipeInvalid` for an expression that RE2 does not take."""
-        for rule, expressions in self.values().items():
+        for name, expressions in self.values().items():
             for number, expression in enumerate(expressions, 1):
                 wrong = _refused(expression)
                 if wrong:
-                    what = f"{rule}, expression {number}: {wrong}"
+                    what = f"{name}, expression {number}: {wrong}"
                     raise errors.RecipeInvalid(where, what, "write it as RE2 does: github.com/google/re2/wiki/Syntax")
 
 
@@ -67,7 +69,7 @@ class PatternsStep:
 
     def resources(self) -> dict[str, Any]:
         """The pack's own values."""
-        return {"pack": self.rules.values()}
+        return {"pack": self.rules.recorded()}
 
     def apply(self, documents: pa.RecordBatch) -> Verdict:
         """Drop pages, then lines; a page that loses all of its lines goes."""

@@ -9,21 +9,25 @@ from corpusforge import terminal
 
 def show_list() -> None:
     """The bundled packs, one row each."""
-    from corpusforge.clean.packs import kind_of, list_packs, load_pack
+    from corpusforge.clean.packs import list_packs, load_pack
 
     packs = [load_pack(name) for name in list_packs()]
-    rows = [[pack.name, kind_of(pack), _visible(pack.title)] for pack in packs]
+    rows = [[pack.name, pack.kind, _visible(pack.title)] for pack in packs]
     terminal.show(terminal.table("Rule packs", ["pack", "kind", "claims"], rows, words=True))
 
 
 def show_pack(name: str) -> None:
     """Every value of a pack with its source."""
-    from corpusforge.clean.packs import kind_of, load_pack
+    from corpusforge.clean.packs import load_pack
 
     pack = load_pack(name)
-    rows = [[key, _value(value), _visible(pack.sources.get(key, ""))] for key, value in pack.values().items()]
-    title = _visible(f"{pack.name} (kind {kind_of(pack)}): {pack.title}")
-    terminal.show(terminal.table(title, ["rule", "value", "source"], rows, words=True))
+    values = pack.values()
+    rows = [
+        [key, _value(values[key]), rule.metadata["help"], _visible(pack.sources.get(key, ""))]
+        for key, rule in pack.rules().items()
+    ]
+    title = _visible(f"{pack.name} (kind {pack.kind}): {pack.title}")
+    terminal.show(terminal.table(title, ["rule", "value", "meaning", "source"], rows, words=True))
 
 
 def text_of(name: str) -> str:
@@ -36,7 +40,7 @@ def text_of(name: str) -> str:
 
 def show_diff(a: str, b: str) -> None:
     """Where two packs differ; packs of two kinds have few rules in common or none."""
-    from corpusforge.clean.packs import diff_packs, kind_of, load_pack
+    from corpusforge.clean.packs import diff_packs, load_pack
 
     left, right = load_pack(a), load_pack(b)
     rows = [[key, _value(x), _value(y)] for key, x, y in diff_packs(left, right)]
@@ -46,7 +50,7 @@ def show_diff(a: str, b: str) -> None:
     terminal.show(terminal.table(f"{a} against {b}", ["rule", a, b], rows, words=True))
     if type(left) is not type(right):
         terminal.show(
-            f"{a} is of the kind {kind_of(left)}, {b} of the kind {kind_of(right)}: they look at different things, and "
+            f"{a} is of the kind {left.kind}, {b} of the kind {right.kind}: they look at different things, and "
             "'-' is a rule that the kind does not have. To see what they do to the same pages: corpusforge clean with "
             "each, then corpusforge report A --against B."
         )

@@ -96,7 +96,7 @@ def test_a_pack_of_patterns_is_read(tmp_path: Path) -> None:
         (GOOD + "[__class__]\nvalue = 'x'\nsource = 'x'\n", "unknown rule '__class__'"),
         ("x = " + "[" * 100_000, "nested too deeply"),
         (GOOD + "#" * (2 << 20), "larger than 1 MiB"),
-        ("", "the pack does not say"),
+        ("", "the pack has no title"),
         (b"\xff\xfe\x00t\x00i", "not a text file"),
         (b"title = '\x00'", "not valid TOML"),
     ],

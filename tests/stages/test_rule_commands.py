@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from corpusforge import errors, terminal
-from corpusforge.clean.packs import diff_packs, kind_of, list_packs, load_pack
+from corpusforge.clean.packs import diff_packs, list_packs, load_pack
 from corpusforge.cli import cli
 from corpusforge.stages import packs
 
@@ -29,7 +29,7 @@ def test_the_list_names_every_pack(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_pack_is_shown_with_its_sources(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     packs.show_pack(name)
     shown = "".join(capsys.readouterr().out.split())
-    assert kind_of(load_pack(name)) in shown
+    assert load_pack(name).kind in shown
     assert "source" in shown
 
 
@@ -41,7 +41,7 @@ def test_what_is_shown_to_a_file_is_the_pack(name: str, more: list[str], tmp_pat
     mine = tmp_path / "my.toml"
     mine.write_text(shown.output, "utf-8")
     ours, theirs = load_pack(str(mine)), load_pack(name)
-    assert (ours.values(), ours.sources, kind_of(ours)) == (theirs.values(), theirs.sources, kind_of(theirs))
+    assert (ours.values(), ours.sources, ours.kind) == (theirs.values(), theirs.sources, theirs.kind)
 
 
 def test_names_are_folded_and_never_cut(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,8 +68,8 @@ def test_every_pair_differs_and_says_where(a: str, b: str, capsys: pytest.Captur
             assert (left.values().get(key), right.values().get(key)) == (x, y) and x != y
     packs.show_diff(a, b)
     shown = " ".join(capsys.readouterr().out.split())
-    assert (kind_of(left) == kind_of(right)) == ("look at different things" not in shown)
-    assert rows[0][0] == "kind" or kind_of(left) == kind_of(right)
+    assert (left.kind == right.kind) == ("look at different things" not in shown)
+    assert rows[0][0] == "kind" or left.kind == right.kind
 
 
 def test_a_pack_does_not_differ_from_itself(capsys: pytest.CaptureFixture[str]) -> None:
