@@ -86,7 +86,7 @@ class _Encode(beam.DoFn):  # type: ignore[misc, name-defined]
     def setup(self) -> None:
         from corpusforge.tokens.encode import Encoder
 
-        self._encoder = Encoder(self.vocab, word_starts=self.word_starts, joins=self.joins)
+        self._encoder = Encoder(self.vocab, word_starts=self.word_starts, joiner=self.joins)
 
     def process(self, documents: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         tokens, _ = self.limit(self._encoder.encode(documents))

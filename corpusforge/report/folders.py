@@ -101,7 +101,7 @@ def _flatten(value: Any, prefix: str, into: dict[str, object]) -> None:
 def show_vocabulary(folder: str) -> list[RenderableType]:
     """Size, specials and samples of a vocabulary's tokens."""
     from corpusforge.tokens.families import load_vocab
-    from corpusforge.tokens.report import longest_tokens, shown, spelling
+    from corpusforge.tokens.report import longest_tokens, shown
 
     vocab = load_vocab(folder)
     unused = set(vocab.unused)
@@ -111,7 +111,7 @@ def show_vocabulary(folder: str) -> list[RenderableType]:
         "size": f"{vocab.size:,}",
         "unused slots": f"{len(vocab.unused):,}",
         "pieces inside words": f"{inside:,}",
-        "single characters": f"{sum(len(spelling(vocab, token)) == 1 for token in used):,}",
+        "single characters": f"{sum(len(vocab.family.text_of(token)) == 1 for token in used):,}",
         "family": vocab.family.name,
         **vocab.family.about(),
         "digest": vocab.digest,

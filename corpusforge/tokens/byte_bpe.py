@@ -128,6 +128,20 @@ class ByteBpe:
         starts[list(vocab.reserved)] = True
         return starts
 
+    def text_of(self, token: str) -> str:
+        """
+        >>> ByteBpe(()).text_of("Ġthe"), ByteBpe(()).text_of("Ã"), ByteBpe(()).text_of("<mask>")
+        (' the', 'Ã', '<mask>')
+        """
+        try:
+            return bytes(BYTES[letter] for letter in token).decode()
+        except (KeyError, UnicodeDecodeError):
+            return token
+
+    @property
+    def byte_level(self) -> bool:
+        return True
+
     def about(self) -> dict[str, Any]:
         return {"merges": f"{len(self.merges):,}", "space before text": self.segmentation.add_prefix_space}
 
@@ -146,7 +160,7 @@ def _add_specials(tokenizer: Any, vocab: Vocab, segmentation: Gpt2Segmentation) 
     """Register the special tokens with a library tokenizer, and make it write <s> A </s></s> B </s>."""
     from tokenizers import AddedToken, processors
 
-    # RoBERTa's <mask> eats the space before it, so that "a <mask>" stands for "a word" (transformers, roberta).
+    # RoBERTa's <mask> eats the space before it, so that "a <mask>" replaces "a word" (transformers, roberta).
     tokenizer.add_special_tokens(
         [
             AddedToken(vocab.tokens[i], normalized=False, lstrip=i == vocab.specials.mask)
@@ -209,18 +223,6 @@ def _with_merges(
     # Entries that no merge makes (<|endoftext|>, madeupword0000) are never drawn in training either.
     made = family.reachable()
     return with_roles(tokens, family, names, [token for token in tokens if token not in made])
-
-
-def text_of(token: str) -> str:
-    """The text of a token; tokens whose bytes are no whole characters stay as they are written in the table.
-
-    >>> text_of("Ġthe"), text_of("Ã"), text_of("<mask>")
-    (' the', 'Ã', '<mask>')
-    """
-    try:
-        return bytes(BYTES[letter] for letter in token).decode()
-    except (KeyError, UnicodeDecodeError):
-        return token
 
 
 def segmentation_of(settings: sections.Vocab) -> Gpt2Segmentation:

@@ -9,8 +9,8 @@ Text can never produce a special id: the library's model is used without added t
 no word is one of its special and unused tokens (`Family.check`, `Family.word_tokenizer`).
 
 Word starts, for masks of whole words, follow one rule: a token begins a word where its id does (`Family.starts_word`:
-no ``##`` in front; a space marker in front), and where it is the first of its sentence. A `Joins` (a lexicon, a
-segmenter) may then take the start from a word of the splitter that goes on from the one before.
+it has no ``##`` prefix; it has a space marker), and where it is the first of its sentence. A `WordJoiner` (a lexicon, a
+segmenter) may then join words of the splitter, which take their starts from all but the first.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from corpusforge import text
-from corpusforge.arrays import I32, I64, Bools
+from corpusforge.arrays import I32, I64, Bools, offsets_of, slices
 from corpusforge.schemas import token_type, tokens_schema
 from corpusforge.sentences import splitter
 from corpusforge.tokens.column_encoders import ColumnEncoder
@@ -41,20 +41,19 @@ _ENTRY_BYTES = 100
 BATCH_BYTES = 4 << 20
 """Text encoded at once; a longer document is encoded alone."""
 
-
 FEW_WORDS = 800
-"""So few new words are left to the library: by columns they would take longer."""
+"""Fewer new words go to the library: by columns they would take longer."""
 
 
 class Encoded(NamedTuple):
-    """A TOKENS batch and what is to be added to the statistics."""
+    """A TOKENS batch and its statistics."""
 
     tokens: pa.RecordBatch
     statistics: dict[str, int]
 
 
 class _Part(NamedTuple):
-    """Some documents: ids and word starts flat, tokens of each sentence, sentences of each row, what was counted."""
+    """Some documents: ids and word starts flat, tokens of each sentence, sentences of each row, statistics."""
 
     ids: npt.NDArray[Any]
     starts: Bools
@@ -64,9 +63,9 @@ class _Part(NamedTuple):
 
 
 class Encoder:
-    """Encodes documents with one vocabulary; picklable, its cache stays behind.
+    """Encodes documents with one vocabulary; picklable, without its cache.
 
-    ``word_starts``: give that column of TOKENS too; ``joins``: what makes one unit of several words.
+    ``word_starts``: give that column of TOKENS too; ``joiner``: joins several words to one mask unit.
     """
 
     def __init__(
@@ -75,9 +74,9 @@ class Encoder:
         cache_bytes: int = CACHE_BYTES,
         *,
         word_starts: bool = False,
-        joins: WordJoiner | None = None,
+        joiner: WordJoiner | None = None,
     ) -> None:
-        self.vocab, self._cache_bytes, self._joins = vocab, cache_bytes, joins
+        self.vocab, self._cache_bytes, self._joiner = vocab, cache_bytes, joiner
         self._starts_word = vocab.family.starts_word(vocab) if word_starts else None
         self._splitter = vocab.segmentation.splitter()
         self._library: Any = None
@@ -86,7 +85,7 @@ class Encoder:
         self._forget()
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        options: dict[str, Any] = {"word_starts": self._starts_word is not None, "joins": self._joins}
+        options: dict[str, Any] = {"word_starts": self._starts_word is not None, "joiner": self._joiner}
         return functools.partial(Encoder, self.vocab, self._cache_bytes, **options), ()
 
     def encode(self, documents: pa.RecordBatch) -> pa.RecordBatch:
@@ -97,7 +96,7 @@ class Encoder:
         """The same with counts: documents, sentences, sentences_empty, words, tokens, unknown_tokens, ..."""
         column = documents.column("text")
         _, offsets = text.text_bytes(column)
-        parts = [self._encode_rows(column.slice(a, b - a)) for a, b in _slices(offsets, BATCH_BYTES)]
+        parts = [self._encode_rows(column.slice(a, b - a)) for a, b in slices(offsets, BATCH_BYTES)]
         ids = np.concatenate([part.ids for part in parts] or [np.empty(0, self._dtype)])
         starts = np.concatenate([part.starts for part in parts] or [np.empty(0, bool)])
         lengths = np.concatenate([part.lengths for part in parts] or [np.empty(0, np.int32)])
@@ -109,10 +108,10 @@ class Encoder:
         return Encoded(self._batch(documents, ids, starts, lengths, rows), statistics)
 
     def encode_words(self, words: pa.StringArray) -> tuple[npt.NDArray[Any], I64]:
-        """Ids of normalised words, flat, and the tokens of each word."""
+        """Ids of normalized words, flat, and the tokens of each word."""
         coded = words.dictionary_encode()
         numbers = self._lookup(coded.dictionary)[coded.indices.to_numpy()]
-        # To Arrow the ids of a word are a string of bytes: the fastest way to put many short runs behind each other.
+        # To Arrow the ids of a word are a string of bytes: the fastest way to gather many short runs.
         width = self._ids.itemsize
         buffers = [None, pa.py_buffer(self._ends * width), pa.py_buffer(self._ids)]
         taken = pa.Array.from_buffers(pa.large_binary(), len(self._known), buffers).take(pa.array(numbers))
@@ -126,7 +125,7 @@ class Encoder:
             return _Part(nothing, np.empty(0, bool), none, np.zeros(len(column), np.int64), {"sentences_empty": 0})
         words = self._sentence_words(spans)
         ids, tokens = self.encode_words(words.values)
-        ends = np.concatenate([[0], np.cumsum(tokens)])
+        ends = offsets_of(tokens)
         joined = self._joined(words)
         lengths, starts = np.diff(ends[words.offsets]), self._starts(ids, ends, words, joined)
         filled = lengths > 0
@@ -150,23 +149,23 @@ class Encoder:
         begins = np.append(spans.starts[0], spans.stops[:-1])
         first = spans.offsets[:-1][np.diff(spans.offsets) > 0]
         begins[first] = spans.starts[first]
-        # Every other row is what stands between two documents.
+        # Every other row lies between two documents.
         words = self._splitter.split(spans.data, np.stack([begins, spans.stops], axis=1).ravel())
         lengths = np.diff(words.offsets)
-        offsets = np.concatenate([[0], np.cumsum(lengths[::2])])
+        offsets = offsets_of(lengths[::2])
         if not lengths[1::2].any():
             return words._replace(offsets=offsets)
         kept = np.repeat(np.arange(len(lengths)) % 2 == 0, lengths)
         return words._replace(values=words.values.filter(pa.array(kept)), offsets=offsets)
 
     def _joined(self, words: Words) -> Bools | None:
-        """Which words belong to the one before them; None where nothing joins words or nobody asks."""
-        if self._joins is None or self._starts_word is None:
+        """Which words belong to the one before them; None where nothing joins words, or without word starts."""
+        if self._joiner is None or self._starts_word is None:
             return None
-        return self._joins.joined(words._replace(values=self._splitter.marked(words.values)))
+        return self._joiner.joined(words._replace(values=self._splitter.marked(words.values)))
 
     def _starts(self, ids: npt.NDArray[Any], ends: I64, words: Words, joined: Bools | None) -> Bools:
-        """Which tokens begin a word; word w has the tokens from ``ends[w]`` to ``ends[w + 1]``. Empty: not asked."""
+        """Which tokens begin a word; word w has tokens ``ends[w]`` to ``ends[w + 1]``. Empty if not requested."""
         if self._starts_word is None:
             return np.empty(0, bool)
         starts: Bools = self._starts_word[ids]
@@ -184,8 +183,8 @@ class Encoder:
         lengths: I32,
         rows: I64,
     ) -> pa.RecordBatch:
-        sentence_offsets = np.concatenate([[0], np.cumsum(rows)])
-        token_offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])[sentence_offsets]
+        sentence_offsets = offsets_of(rows)
+        token_offsets = offsets_of(lengths)[sentence_offsets]
         schema = tokens_schema(self.vocab.size, word_starts=self._starts_word is not None)
         columns = [
             documents.column("id"),
@@ -202,7 +201,7 @@ class Encoder:
         self._ids, self._ends = np.empty(0, self._dtype), np.zeros(1, np.int64)
 
     def _lookup(self, words: pa.StringArray) -> I32:
-        """Where the ids of these distinct words stand in the cache; unseen words are encoded first."""
+        """The numbers of these distinct words in the cache; unseen words are encoded first."""
         if self._filled > self._cache_bytes:
             self._forget()
         known = self._known.find(words)
@@ -243,7 +242,7 @@ class Encoder:
 
 
 def _count_joined(joined: Bools | None) -> dict[str, int]:
-    """Units made of several words, and the words in them; nothing where none was asked for.
+    """Mask units made of several words, and the words in them; nothing where nothing joins words.
 
     >>> _count_joined(np.array([False, True, True, False, True]))
     {'units_joined': 2, 'words_joined': 5}
@@ -252,13 +251,3 @@ def _count_joined(joined: Bools | None) -> dict[str, int]:
         return {}
     units = int(np.count_nonzero(joined & ~np.append(False, joined[:-1])))
     return {"units_joined": units, "words_joined": units + int(np.count_nonzero(joined))}
-
-
-def _slices(offsets: I64, size: int) -> list[tuple[int, int]]:
-    """Ranges of rows of about ``size`` bytes, at least one row each."""
-    found, row = [], 0
-    while row < len(offsets) - 1:
-        stop = max(int(np.searchsorted(offsets, offsets[row] + size, "right")) - 1, row + 1)
-        found.append((row, stop))
-        row = stop
-    return found

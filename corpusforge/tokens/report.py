@@ -1,7 +1,7 @@
-"""What a vocabulary does to text: the figures that stand in its manifest, of all text and of every language.
+"""Measure what a vocabulary does to text: the figures in its manifest, of all text and of every language.
 
-In: a `Vocab` and a sample of text. Out: plain numbers and short lists. The decision: everything follows from one count
-of the sample, by id and by character, so the figures of all text are those of the languages added up.
+Everything follows from one count of a sample, by id and by character, so the figures of all text are those of the
+languages added up.
 """
 
 from __future__ import annotations
@@ -15,26 +15,25 @@ import pyarrow.compute as pc
 
 from corpusforge.arrays import I64
 from corpusforge.text import text_bytes
-from corpusforge.tokens.byte_bpe import text_of
 from corpusforge.tokens.encode import Encoder
 from corpusforge.tokens.sentencepiece_split import SPACE
 from corpusforge.tokens.vocab import Vocab
 
 UNKNOWN_LANGUAGE = "unknown"
-"""What text is called whose language nobody determined."""
+"""The name for text whose language was not determined."""
 
 LANGUAGES = 32
-"""Languages told apart, those of most text; the others are counted together as "other"."""
+"""Languages that are counted separately, those of most text; the others are counted together as "other"."""
 
 LONGEST_LENGTH = 64
 """Longer tokens are counted as of this many characters."""
 
 _RANKS = 64
-"""Points of the curve of frequencies, evenly spaced on a logarithmic axis."""
+"""Points of the frequency curve, evenly spaced on a logarithmic axis."""
 
 
 class Counted(NamedTuple):
-    """What a vocabulary made of some text. ``occurrences``: by id; ``characters``: (point, count) of words."""
+    """Counts of some encoded text. ``occurrences``: by id; ``characters``: (point, count) of words."""
 
     documents: int
     bytes: int
@@ -46,13 +45,13 @@ class Counted(NamedTuple):
 def describe(
     vocab: Vocab, sample: pa.StringArray, languages: pa.StringArray | None = None, top: int = 20
 ) -> dict[str, Any]:
-    """Figures of a vocabulary on a text column; ``languages``: those of the rows, null where not known.
+    """Figures of a vocabulary on a text column; ``languages``: of the rows, null where unknown.
 
-    ``fertility``: tokens a word, as the family splits words; ``unknown_rate``: share of tokens that are [UNK];
-    ``character_coverage``: share of characters of normalised words that have a token; ``unknown_characters``: the most
+    ``fertility``: tokens a word, as the family splits text; ``unknown_rate``: share of tokens that are [UNK];
+    ``character_coverage``: share of characters of normalized words that have a token; ``unknown_characters``: the most
     frequent of those that have none, with counts (where tokens are bytes, every character has some);
-    ``longest_tokens``; ``unused_share`` and ``unseen_share``: ids that are slots, or others that the sample never uses,
-    of all ids; ``token_lengths``: tokens by their characters; ``token_frequencies``: occurrences at some ranks;
+    ``longest_tokens``; ``unused_share`` and ``unseen_share``: share of ids that are slots, and of
+    others that the sample never uses; ``token_lengths``: tokens by their characters; ``token_frequencies``: occurrences at some ranks;
     ``languages``: the same by language, most text first, with the longest tokens seen in it.
     """
     encoder = Encoder(vocab)
@@ -66,7 +65,7 @@ def describe(
         "sample_tokens": int(whole.occurrences.sum()),
         **_rates(vocab, whole, known),
         "unknown_characters": [{"character": c, "count": n} for c, n in _foreign(_summed(whole), known)[:top]],
-        "longest_tokens": longest_tokens(vocab, _pieces(vocab))[:top],
+        "longest_tokens": longest_tokens(vocab, _ordinary(vocab))[:top],
         "unused_slots": slots,
         "unused_share": slots / vocab.size,
         "token_lengths": _lengths(vocab),
@@ -83,10 +82,10 @@ def _by_language(sample: pa.StringArray, languages: pa.StringArray | None) -> di
     table = pa.table({"language": named, "bytes": pc.binary_length(sample).cast(pa.int64())})
     sums = table.group_by("language", use_threads=False).aggregate([("bytes", "sum")])
     order = sums.sort_by([("bytes_sum", "descending"), ("language", "ascending")])["language"].to_pylist()
-    found = {name: sample.filter(pc.equal(named, name)) for name in order[:LANGUAGES]}
+    rows = {name: sample.filter(pc.equal(named, name)) for name in order[:LANGUAGES]}
     if len(order) > LANGUAGES:
-        found["other"] = sample.filter(pc.invert(pc.is_in(named, pa.array(order[:LANGUAGES]))))
-    return found
+        rows["other"] = sample.filter(pc.invert(pc.is_in(named, pa.array(order[:LANGUAGES]))))
+    return rows
 
 
 def _count(encoder: Encoder, sample: pa.StringArray) -> Counted:
@@ -130,8 +129,8 @@ def _of_language(vocab: Vocab, counted: Counted, known: set[str] | None) -> dict
 
 
 def _lengths(vocab: Vocab) -> list[int]:
-    """Tokens of 0, 1, 2, ... characters; specials and slots apart."""
-    lengths = [min(len(spelling(vocab, token)), LONGEST_LENGTH) for token in _pieces(vocab)]
+    """Tokens of 0, 1, 2, ... characters, without specials and slots."""
+    lengths = [min(len(vocab.family.text_of(token)), LONGEST_LENGTH) for token in _ordinary(vocab)]
     return [int(n) for n in np.bincount(np.array(lengths, np.int64))]
 
 
@@ -144,22 +143,15 @@ def _frequencies(occurrences: I64) -> dict[str, list[int]]:
     return {"ranks": ranks.tolist(), "occurrences": ordered[ranks - 1].tolist()}
 
 
-def spelling(vocab: Vocab, token: str) -> str:
-    """The text that a token stands for, without the marks of its family."""
-    if vocab.family.name == "bpe":
-        return text_of(token)
-    return token.removeprefix("##") if vocab.family.name.startswith("wordpiece") else token.replace("\u2581", " ")
-
-
 def longest_tokens(vocab: Vocab, tokens: list[str]) -> list[str]:
     """These tokens, longest text first; tokens of bytes are written as text, its spaces as U+2581."""
-    ordered = sorted(tokens, key=lambda token: (-len(spelling(vocab, token)), token))
+    ordered = sorted(tokens, key=lambda token: (-len(vocab.family.text_of(token)), token))
     return [shown(vocab, token) for token in ordered]
 
 
 def shown(vocab: Vocab, token: str) -> str:
     """A token as people read it: tokens of bytes as text, its spaces as U+2581; others as they are."""
-    return spelling(vocab, token).replace(" ", "\u2581") if vocab.family.name == "bpe" else token
+    return vocab.family.text_of(token).replace(" ", "\u2581") if vocab.family.byte_level else token
 
 
 def _characters(words: pa.StringArray) -> pa.Table:
@@ -170,7 +162,7 @@ def _characters(words: pa.StringArray) -> pa.Table:
 
 
 def _summed(counted: Counted) -> list[tuple[str, int]]:
-    """Characters with counts, most frequent first, then by code point; not the one that stands for spaces."""
+    """Characters with counts, most frequent first, then by code point; without the mark of spaces."""
     if not counted.characters:
         return []
     tables = pa.concat_tables(counted.characters)
@@ -182,9 +174,9 @@ def _summed(counted: Counted) -> list[tuple[str, int]]:
 
 def _known_characters(vocab: Vocab) -> set[str] | None:
     """Characters with a token; None where every byte has one."""
-    if vocab.family.name == "bpe":
+    if vocab.family.byte_level:
         return None
-    return set("".join(spelling(vocab, token) for token in _pieces(vocab)))
+    return set("".join(vocab.family.text_of(token) for token in _ordinary(vocab)))
 
 
 def _foreign(counts: list[tuple[str, int]], known: set[str] | None) -> list[tuple[str, int]]:
@@ -192,6 +184,6 @@ def _foreign(counts: list[tuple[str, int]], known: set[str] | None) -> list[tupl
     return [] if known is None else [(character, n) for character, n in counts if character not in known]
 
 
-def _pieces(vocab: Vocab) -> list[str]:
+def _ordinary(vocab: Vocab) -> list[str]:
     reserved = set(vocab.reserved) | {vocab.specials.unk}
     return [token for i, token in enumerate(vocab.tokens) if i not in reserved]

@@ -156,6 +156,13 @@ class SentencePiece:
         starts[list(vocab.reserved)] = True
         return starts
 
+    def text_of(self, token: str) -> str:
+        return token.replace(SPACE, " ")
+
+    @property
+    def byte_level(self) -> bool:
+        return False
+
     def about(self) -> dict[str, Any]:
         rules = {"quotes": self.segmentation.quotes, "accents stripped": self.segmentation.strip_accents}
         return {**rules, "lower-cased": self.segmentation.lowercase, "character map": bool(self.segmentation.charsmap)}

@@ -1,8 +1,8 @@
-"""Model files of SentencePiece (spiece.model) as plain values, and back.
+"""Read and write model files of SentencePiece (spiece.model).
 
-In: bytes. Out: pieces with scores and kinds, the algorithm, the character map. The decision: the few fields that decide
-ids are read and written here in protobuf's wire format (google/sentencepiece, src/sentencepiece_model.proto), because
-the message class that the library ships demands one exact release of protobuf, which others pin too.
+The few fields that decide ids (pieces with scores and kinds, the algorithm, the character map) are read and written
+here in protobuf's wire format (google/sentencepiece, src/sentencepiece_model.proto), because the message class that the
+library ships demands one exact release of protobuf, which others pin too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PIECE, _TRAINER, _NORMALIZER = 1, 2, 3  # fields of ModelProto
 
 
 class Model(NamedTuple):
-    """What a model file says of ids. ``kinds``: NORMAL, UNKNOWN, ... by id; ``charsmap``: b"" leaves text as it is."""
+    """The fields of a model file that decide ids. ``kinds``: NORMAL, UNKNOWN, ... by id; ``charsmap``: b"": none."""
 
     pieces: tuple[str, ...]
     scores: tuple[float, ...]
@@ -34,7 +34,10 @@ class Model(NamedTuple):
 
 
 def read_model(data: bytes, where: str = "spiece.model") -> Model:
-    """Raises `errors.ManifestInvalid` where this is no model, or of an algorithm other than unigram and bpe."""
+    """Read a model file.
+
+    Raises `errors.ManifestInvalid` where this is no model, or of an algorithm other than unigram and bpe.
+    """
     mend = "use a model written by sentencepiece"
     try:
         fields = list(_fields(data))
@@ -43,22 +46,22 @@ def read_model(data: bytes, where: str = "spiece.model") -> Model:
         names = tuple(piece[1].decode() for piece in pieces)
         scores = tuple(struct.unpack("<f", piece.get(2, b"\0\0\0\0"))[0] for piece in pieces)
         kinds = tuple(piece.get(3, NORMAL) for piece in pieces)
-        found = [name for name, number in ALGORITHMS.items() if number == trainer.get(3, 1)]
+        algorithms = [name for name, number in ALGORITHMS.items() if number == trainer.get(3, 1)]
     except (IndexError, KeyError, TypeError, ValueError, struct.error) as error:
         raise errors.ManifestInvalid(where, f"no SentencePiece model ({error!r})", mend) from None
-    if not names or not found:
+    if not names or not algorithms:
         raise errors.ManifestInvalid(where, "no pieces, or neither unigram nor bpe", mend)
-    return Model(names, scores, kinds, found[0], normalizer.get(2, b""))
+    return Model(names, scores, kinds, algorithms[0], normalizer.get(2, b""))
 
 
 def read_charsmap(data: bytes) -> bytes:
-    """The compiled character map of a model, or of the library's normaliser, which has no pieces."""
-    found: bytes = dict(_fields(dict(_fields(data)).get(_NORMALIZER, b""))).get(2, b"")
-    return found
+    """The compiled character map of a model, or of the library's normalizer, which has no pieces."""
+    charsmap: bytes = dict(_fields(dict(_fields(data)).get(_NORMALIZER, b""))).get(2, b"")
+    return charsmap
 
 
 def write_model(model: Model, special: dict[str, int]) -> bytes:
-    """The file; ``special``: ids of "unk", "bos", "eos", "pad", -1 where the model has none."""
+    """The bytes of a model file; ``special``: ids of "unk", "bos", "eos", "pad", -1 where the model has none."""
     pieces = b"".join(
         _field(_PIECE, _field(1, piece.encode()) + _field(2, struct.pack("<f", score), _FIXED32) + _field(3, kind))
         for piece, score, kind in zip(model.pieces, model.scores, model.kinds, strict=True)
@@ -84,11 +87,11 @@ def _field(number: int, value: int | bytes, wire: int | None = None) -> bytes:
 
 def _varint(value: int) -> bytes:
     value &= (1 << 64) - 1  # negative numbers take ten bytes
-    found = bytearray()
+    written = bytearray()
     while value >= 0x80:
-        found.append(value & 0x7F | 0x80)
+        written.append(value & 0x7F | 0x80)
         value >>= 7
-    return bytes([*found, value])
+    return bytes([*written, value])
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, Any]]:

@@ -73,6 +73,13 @@ class Family(Protocol):
     def starts_word(self, vocab: Vocab) -> Bools:
         """For each id whether a word begins with it, ``[size]``; specials do."""
 
+    def text_of(self, token: str) -> str:
+        """The text of a token, without the family's marks; as it is written where that is no text."""
+
+    @property
+    def byte_level(self) -> bool:
+        """Whether tokens are made of bytes, so that every character has some."""
+
     def about(self) -> dict[str, Any]:
         """Settings worth showing to a person, by name."""
 

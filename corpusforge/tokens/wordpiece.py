@@ -109,6 +109,13 @@ class WordPiece:
         inside = {i for i, token in enumerate(vocab.tokens) if token.startswith("##")} - set(vocab.reserved)
         return ~np.isin(np.arange(vocab.size), sorted(inside))
 
+    def text_of(self, token: str) -> str:
+        return token.removeprefix("##")
+
+    @property
+    def byte_level(self) -> bool:
+        return False
+
     def about(self) -> dict[str, Any]:
         return {"lower-cased": self.segmentation.lowercase}
 

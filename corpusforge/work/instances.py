@@ -93,7 +93,7 @@ def _encoder(vocab: Vocab, word_starts: bool, joins: WordJoiner | None) -> Encod
     """The encoder of this process: words that one shard taught it are known in the next; ids do not depend on it."""
     from corpusforge.tokens.encode import Encoder
 
-    return Encoder(vocab, word_starts=word_starts, joins=joins)
+    return Encoder(vocab, word_starts=word_starts, joiner=joins)
 
 
 def forget_encoder() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from corpusforge.errors import ManifestInvalid
-from corpusforge.tokens.byte_bpe import ByteBpe, arrange, text_of
+from corpusforge.tokens.byte_bpe import ByteBpe, arrange
 from corpusforge.tokens.families import adopt_vocab, load_vocab
 from corpusforge.tokens.gpt2_split import LETTERS, Gpt2Segmentation
 from corpusforge.tokens.vocab import Specials, Vocab
@@ -192,4 +192,10 @@ def test_words_begin_with_white_space() -> None:
 
 
 def test_tokens_as_text() -> None:
-    assert [text_of(token) for token in ("Ġthe", "æĿ±", "æĿ", "<mask>", "東")] == [" the", "東", "æĿ", "<mask>", "東"]
+    assert [ByteBpe(()).text_of(token) for token in ("Ġthe", "æĿ±", "æĿ", "<mask>", "東")] == [
+        " the",
+        "東",
+        "æĿ",
+        "<mask>",
+        "東",
+    ]

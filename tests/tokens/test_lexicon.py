@@ -55,7 +55,7 @@ def test_phrases_are_cut_like_text_is():
 
 def test_units_of_a_lexicon_reach_the_tokens():
     joins = Lexicon(b"quick brown\nthe lazy dog", UNCASED.segmentation)
-    encoder = pickle.loads(pickle.dumps(Encoder(UNCASED, word_starts=True, joins=joins)))
+    encoder = pickle.loads(pickle.dumps(Encoder(UNCASED, word_starts=True, joiner=joins)))
     row = encoder.encode(documents(["The quick brown fox. The lazy dog."])).to_pylist()[0]
     units: list[str] = []
     for id_, starts in zip(row["ids"], row["word_starts"], strict=True):

@@ -58,7 +58,7 @@ def test_the_rule_of_ids_counts_inside_sentences() -> None:
 
 
 def test_words_that_are_joined_do_not_begin_one() -> None:
-    encoder = Encoder(UNCASED, word_starts=True, joins=Pairs())
+    encoder = Encoder(UNCASED, word_starts=True, joiner=Pairs())
     text = "The dog. The quick brown fox."
     row = pickle.loads(pickle.dumps(encoder)).encode(documents([text])).to_pylist()[0]
     words, at = [], 0

@@ -31,7 +31,7 @@ def units(model: str, lexicon: str = "") -> list[list[str]]:
     """The sentences of the text as the units of their tokens."""
     vocab = vocabulary(model)
     joins = Lexicon(lexicon.encode(), vocab.segmentation) if lexicon else None
-    row = Encoder(vocab, word_starts=True, joins=joins).encode(documents([TEXT])).to_pylist()[0]
+    row = Encoder(vocab, word_starts=True, joiner=joins).encode(documents([TEXT])).to_pylist()[0]
     sentences, at = [], 0
     for count in row["sentences"]:
         found: list[list[int]] = []
