@@ -50,8 +50,8 @@ def describe(
     ``fertility``: tokens a word, as the family splits text; ``unknown_rate``: share of tokens that are [UNK];
     ``character_coverage``: share of characters of normalized words that have a token; ``unknown_characters``: the most
     frequent of those that have none, with counts (where tokens are bytes, every character has some);
-    ``longest_tokens``; ``unused_share`` and ``unseen_share``: share of ids that are slots, and of
-    others that the sample never uses; ``token_lengths``: tokens by their characters; ``token_frequencies``: occurrences at some ranks;
+    ``longest_tokens``; ``unused_share`` and ``unseen_share``: share of ids that are slots, and of others that the
+    sample never uses; ``token_lengths``: tokens by their characters; ``token_frequencies``: occurrences at some ranks;
     ``languages``: the same by language, most text first, with the longest tokens seen in it.
     """
     encoder = Encoder(vocab)

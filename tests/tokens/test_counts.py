@@ -1,15 +1,34 @@
 from __future__ import annotations
 
 import functools
+import pickle
 import random
+from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corpusforge.errors import ManifestInvalid
+from corpusforge.schemas import DOCUMENTS
+from corpusforge.shards import load_entries, read_shard
 from corpusforge.tokens import counts
 from corpusforge.tokens.bert_split import BertSegmentation, BertSplitter
-from corpusforge.tokens.counts import COUNTS, count_words, merge_counts, pack_counts, read_counts, select_counts
+from corpusforge.tokens.counts import (
+    COUNTS,
+    CountWork,
+    count_words,
+    merge_counts,
+    pack_counts,
+    read_counts,
+    scale_counts,
+    select_counts,
+    shard_blocks,
+)
+from corpusforge.units import ShardUnit
 from tests.oracles import wordpiece
 from tests.tokens import hard_text
 
@@ -90,3 +109,87 @@ def test_selection_keeps_the_most_frequent(words: dict[str, int], min_count: int
     assert list(as_dict(selected).items()) == [(w, words[w]) for w in sorted(ranked)]
     assert statistics["words"] == sum(words.values())
     assert statistics["words_selected"] == sum(words[w] for w in ranked)
+
+
+@given(st.lists(st.integers(1, 2**40), min_size=1, max_size=40), st.integers(1, 5000))
+def test_scaling_keeps_proportions_and_the_bound(counts: list[int], bound: int) -> None:
+    scaled, factor = scale_counts(np.array(counts, np.uint64), bound)
+    if sum(counts) <= bound:
+        assert scaled.tolist() == counts
+        return
+    assert bound - 1 <= scaled.sum() <= bound
+    assert all(abs(s - c * factor) <= 1 + 1e-6 for s, c in zip(scaled.tolist(), counts, strict=True))
+    assert scaled.min() >= 0
+
+
+def test_rare_words_share_occurrences() -> None:
+    scaled, _ = scale_counts(np.full(1000, 2, np.uint64), 100)
+    assert (scaled.sum(), scaled.max()) == (100, 1)
+
+
+TEXTS = [f"The cat number {n} sat. 東京 {n % 7}" for n in range(40)]
+
+
+def shard(folder: Path, texts: list[str], rows_a_group: int = 9, number: int = 0) -> ShardUnit:
+    empty = {"url": None, "source": "s", "position": 0, "timestamp": None, "language": None}
+    rows = [{"id": str(i), "text": t, **empty} for i, t in enumerate(texts)]
+    path = folder / f"documents-{number}-{rows_a_group}.parquet"
+    pq.write_table(pa.Table.from_pylist(rows, DOCUMENTS), path, row_group_size=rows_a_group)
+    return ShardUnit(number, str(path), len(texts), path.stat().st_size)
+
+
+def counted(folder: Path) -> pa.Table:
+    return pa.Table.from_batches(list(read_shard(str(folder / "counts/part-00000-00000.arrow"))), COUNTS)
+
+
+def test_counts_of_a_shard(tmp_path: Path) -> None:
+    unit, reported = shard(tmp_path, TEXTS), []
+    result = pickle.loads(pickle.dumps(CountWork(str(tmp_path / "out"), BertSegmentation())))(unit, reported.append)
+    expected = count_words(pa.array(TEXTS))
+    assert counted(tmp_path / "out").equals(expected)
+    assert result.statistics["documents"] == 40
+    assert result.statistics["text_bytes"] == sum(len(t.encode()) for t in TEXTS)
+    assert result.statistics["words"] == sum(expected["count"].to_pylist())
+    assert sum(reported) == unit.bytes
+
+
+def test_the_cut_of_batches_and_merges_changes_nothing(tmp_path: Path) -> None:
+    digests = set()
+    for rows, merge in [(1, 1), (7, 64), (40, 1 << 20)]:
+        out = tmp_path / f"out-{rows}"
+        CountWork(str(out), BertSegmentation(), merge)(shard(tmp_path, TEXTS, rows), lambda _: None)
+        digests.add(load_entries(str(out))[0].tables["counts"].digest)
+    assert len(digests) == 1
+
+
+def test_done_is_not_done_again(tmp_path: Path) -> None:
+    unit, work = shard(tmp_path, TEXTS), CountWork(str(tmp_path / "out"), BertSegmentation())
+    first = work(unit, lambda _: None)
+    Path(unit.path).unlink()
+    again = work(unit, lambda _: None)
+    assert again.resumed
+    assert again.statistics == first.statistics
+
+
+def test_blocks_of_shards_merge_to_the_whole(tmp_path: Path) -> None:
+    blocks: dict[int, list[bytes]] = {}
+    for number, texts in enumerate([TEXTS[:11], TEXTS[11:]]):
+        out = tmp_path / f"out-{number}"
+        CountWork(str(out), BertSegmentation())(shard(tmp_path, texts), lambda _: None)
+        for partition, block in shard_blocks(str(out / "counts/part-00000-00000.arrow"), 5):
+            blocks.setdefault(partition, []).append(block)
+    whole = pack_counts(count_words(pa.array(TEXTS)), 5)
+    assert [(p, merge_counts(blocks[p])) for p in sorted(blocks)] == whole
+
+
+def test_an_empty_shard(tmp_path: Path) -> None:
+    CountWork(str(tmp_path / "out"), BertSegmentation(False))(shard(tmp_path, []), lambda _: None)
+    assert shard_blocks(str(tmp_path / "out/counts/part-00000-00000.arrow"), 4) == []
+
+
+def test_a_truncated_shard_is_named(tmp_path: Path) -> None:
+    unit = shard(tmp_path, TEXTS)
+    Path(unit.path).write_bytes(Path(unit.path).read_bytes()[:200])
+    with pytest.raises(ManifestInvalid, match="unreadable shard"):
+        CountWork(str(tmp_path / "out"), BertSegmentation())(unit, lambda _: None)
+    assert not list((tmp_path / "out").rglob("*.arrow"))

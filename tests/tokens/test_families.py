@@ -1,16 +1,19 @@
-"""The table of families: complete, the same as the choices of the setting, and what the docs list."""
+"""Families: the table is complete and matches settings and docs; folders are read, or refused with a reason."""
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import re
 from pathlib import Path
 
 import pytest
 
+from corpusforge.errors import InputMissing, ManifestInvalid
 from corpusforge.sections.vocab import FAMILIES as CHOICES
-from corpusforge.tokens.families import FAMILIES
+from corpusforge.tokens.families import FAMILIES, adopt_vocab, load_vocab
 from tests.tokens.small_vocabularies import of_family
+from tests.tokens.test_vocab import edit, vocabulary, write
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "vocabularies.md"
 
@@ -37,3 +40,69 @@ def test_modules_offer_what_the_table_promises(name: str) -> None:
 def test_folders_hold_the_files_of_the_table(name: str) -> None:
     shared = {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}
     assert set(of_family(name).save_files()) - shared == set(FAMILIES[name].files)
+
+
+def test_adopting_a_multiple_of_64_adds_nothing(tmp_path: Path) -> None:
+    vocab = vocabulary()
+    assert adopt_vocab(str(write(vocab, tmp_path / "v"))) == vocab
+
+
+def test_special_tokens_of_other_names(tmp_path: Path) -> None:
+    vocab = vocabulary(3, 64)
+    names = {"[MASK]": "<mask>", "[CLS]": "<s>"}
+    renamed = dataclasses.replace(vocab, tokens=tuple(names.get(t, t) for t in vocab.tokens))
+    assert load_vocab(str(write(renamed, tmp_path / "v"))) == renamed
+
+
+def test_another_family_is_named(tmp_path: Path) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    tokenizers.Tokenizer(tokenizers.models.WordLevel({"a": 0}, "a")).save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(ManifestInvalid, match="model WordLevel"):
+        load_vocab(str(tmp_path))
+
+
+def test_missing_and_broken_folders(tmp_path: Path) -> None:
+    with pytest.raises(ManifestInvalid, match="no tokenizer"):
+        load_vocab(str(tmp_path))
+    (tmp_path / "tokenizer.json").write_text("{", "utf-8")
+    with pytest.raises(ManifestInvalid, match="no valid JSON"):
+        load_vocab(str(tmp_path))
+    (tmp_path / "tokenizer.json").write_text("{}", "utf-8")
+    with pytest.raises(ManifestInvalid, match="unreadable tokenizer"):
+        load_vocab(str(tmp_path))
+    (tmp_path / "tokenizer.json").write_text("[]", "utf-8")
+    with pytest.raises(ManifestInvalid, match="unreadable tokenizer"):
+        load_vocab(str(tmp_path))
+
+
+def test_broken_ids(tmp_path: Path) -> None:
+    folder = edit(write(vocabulary(), tmp_path / "v"), lambda raw: raw["model"]["vocab"].update(extra=4711))
+    with pytest.raises(ManifestInvalid, match="holes"):
+        load_vocab(str(folder))
+
+
+def test_missing_specials(tmp_path: Path) -> None:
+    (tmp_path / "vocab.txt").write_text("a\nb\n", "utf-8")
+    with pytest.raises(ManifestInvalid, match=r"\[PAD\]"):
+        load_vocab(str(tmp_path))
+
+
+def test_ordinary_added_words_are_refused(tmp_path: Path) -> None:
+    word = {"id": 128, "content": "covid", "special": False}
+    folder = edit(write(vocabulary(), tmp_path / "v"), lambda raw: raw["added_tokens"].append(word))
+    with pytest.raises(ManifestInvalid, match="covid"):
+        load_vocab(str(folder))
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputMissing, match="nope: no such folder; check the path"):
+        load_vocab(f"{tmp_path}/nope")
+    with pytest.raises(ManifestInvalid, match="no tokenizer"):
+        adopt_vocab(str(tmp_path))
+
+
+def test_folders_at_urls(tmp_path: Path) -> None:
+    vocab = vocabulary()
+    assert load_vocab(f"file://{write(vocab, tmp_path / 'v')}/") == vocab
+    with pytest.raises(ManifestInvalid, match="no tokenizer"):
+        load_vocab(f"file://{tmp_path}/nowhere")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from corpusforge.errors import InputMissing, ManifestInvalid, RecipeInvalid
+from corpusforge.errors import ManifestInvalid, RecipeInvalid
 from corpusforge.tokens.bert_split import BertSegmentation
 from corpusforge.tokens.families import adopt_vocab, load_vocab
 from corpusforge.tokens.vocab import Specials, Vocab, check_size
@@ -108,58 +108,6 @@ def test_what_transformers_saves_is_adopted(tmp_path: Path) -> None:
     assert not vocab.family.segmentation.lowercase
 
 
-def test_adopting_a_multiple_of_64_adds_nothing(tmp_path: Path) -> None:
-    vocab = vocabulary()
-    assert adopt_vocab(str(write(vocab, tmp_path / "v"))) == vocab
-
-
-def test_special_tokens_of_other_names(tmp_path: Path) -> None:
-    vocab = vocabulary(3, 64)
-    names = {"[MASK]": "<mask>", "[CLS]": "<s>"}
-    renamed = dataclasses.replace(vocab, tokens=tuple(names.get(t, t) for t in vocab.tokens))
-    assert load_vocab(str(write(renamed, tmp_path / "v"))) == renamed
-
-
-def test_another_family_is_named(tmp_path: Path) -> None:
-    tokenizers = pytest.importorskip("tokenizers")
-    tokenizers.Tokenizer(tokenizers.models.WordLevel({"a": 0}, "a")).save(str(tmp_path / "tokenizer.json"))
-    with pytest.raises(ManifestInvalid, match="model WordLevel"):
-        load_vocab(str(tmp_path))
-
-
-def test_missing_and_broken_folders(tmp_path: Path) -> None:
-    with pytest.raises(ManifestInvalid, match="no tokenizer"):
-        load_vocab(str(tmp_path))
-    (tmp_path / "tokenizer.json").write_text("{", "utf-8")
-    with pytest.raises(ManifestInvalid, match="no valid JSON"):
-        load_vocab(str(tmp_path))
-    (tmp_path / "tokenizer.json").write_text("{}", "utf-8")
-    with pytest.raises(ManifestInvalid, match="unreadable tokenizer"):
-        load_vocab(str(tmp_path))
-    (tmp_path / "tokenizer.json").write_text("[]", "utf-8")
-    with pytest.raises(ManifestInvalid, match="unreadable tokenizer"):
-        load_vocab(str(tmp_path))
-
-
-def test_broken_ids(tmp_path: Path) -> None:
-    folder = edit(write(vocabulary(), tmp_path / "v"), lambda raw: raw["model"]["vocab"].update(extra=4711))
-    with pytest.raises(ManifestInvalid, match="holes"):
-        load_vocab(str(folder))
-
-
-def test_missing_specials(tmp_path: Path) -> None:
-    (tmp_path / "vocab.txt").write_text("a\nb\n", "utf-8")
-    with pytest.raises(ManifestInvalid, match=r"\[PAD\]"):
-        load_vocab(str(tmp_path))
-
-
-def test_ordinary_added_words_are_refused(tmp_path: Path) -> None:
-    word = {"id": 128, "content": "covid", "special": False}
-    folder = edit(write(vocabulary(), tmp_path / "v"), lambda raw: raw["added_tokens"].append(word))
-    with pytest.raises(ManifestInvalid, match="covid"):
-        load_vocab(str(folder))
-
-
 @pytest.mark.parametrize("token", ["mask", "中", "!"])
 def test_specials_that_text_could_produce_are_refused(token: str) -> None:
     tokens = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", token)
@@ -177,17 +125,3 @@ def test_sizes() -> None:
     check_size(30_522, allow_any_size=True)
     with pytest.raises(RecipeInvalid, match="30,464 or 30,528, or pass --allow-any-size"):
         check_size(30_522)
-
-
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(InputMissing, match="nope: no such folder; check the path"):
-        load_vocab(f"{tmp_path}/nope")
-    with pytest.raises(ManifestInvalid, match="no tokenizer"):
-        adopt_vocab(str(tmp_path))
-
-
-def test_folders_behind_urls(tmp_path: Path) -> None:
-    vocab = vocabulary()
-    assert load_vocab(f"file://{write(vocab, tmp_path / 'v')}/") == vocab
-    with pytest.raises(ManifestInvalid, match="no tokenizer"):
-        load_vocab(f"file://{tmp_path}/nowhere")

@@ -13,7 +13,7 @@ from corpusforge.tokens.counts import COUNTS, count_words
 from corpusforge.tokens.likelihood import learn, merge
 from corpusforge.tokens.wordpiece import Prepared, prepare
 from tests.oracles import likelihood as oracle
-from tests.tokens.test_learn_wordpiece import full_of_ties, table
+from tests.tokens.test_wordpiece import full_of_ties, table
 
 
 def prepared_of(words: dict[str, int], room: int) -> Prepared:

@@ -5,12 +5,10 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from corpusforge import sections
 from corpusforge.errors import RecipeInvalid
-from corpusforge.tokens.counts import COUNTS, scale_counts
+from corpusforge.tokens.counts import COUNTS
 from corpusforge.tokens.wordpiece import learn
 
 
@@ -99,22 +97,6 @@ def test_any_size_on_request() -> None:
 def test_too_small_for_its_alphabet() -> None:
     with pytest.raises(RecipeInvalid, match="lower vocab"):
         learn(full_of_ties(), sections.Vocab(size=64))
-
-
-@given(st.lists(st.integers(1, 2**40), min_size=1, max_size=40), st.integers(1, 5000))
-def test_scaling_keeps_proportions_and_the_bound(counts: list[int], bound: int) -> None:
-    scaled, factor = scale_counts(np.array(counts, np.uint64), bound)
-    if sum(counts) <= bound:
-        assert scaled.tolist() == counts
-        return
-    assert bound - 1 <= scaled.sum() <= bound
-    assert all(abs(s - c * factor) <= 1 + 1e-6 for s, c in zip(scaled.tolist(), counts, strict=True))
-    assert scaled.min() >= 0
-
-
-def test_rare_words_share_occurrences() -> None:
-    scaled, _ = scale_counts(np.full(1000, 2, np.uint64), 100)
-    assert (scaled.sum(), scaled.max()) == (100, 1)
 
 
 def test_scaled_counts_learn_the_same_for_any_order() -> None:
