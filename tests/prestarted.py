@@ -2,9 +2,9 @@
 
 Starting Python and importing NumPy, Arrow, Beam and torch takes one to five seconds of processor time a command. Here
 one server process imports them once; every command is a fork of it, with its own arguments, environment, directory and
-output, that executes ``corpusforge.__main__`` as ``python -m corpusforge`` does. What a caller sees is the same: exit
-code, both outputs, signals. Variables that libraries read while they are imported are the exception: a command that is
-given other ones gets a new interpreter (`Commands`).
+output, that runs a module as ``python -m corpusforge`` does. What a caller sees is the same: exit code, both outputs,
+signals. Variables that libraries read while they are imported are the exception: a command whose caller has changed
+one of these gets a new interpreter (`Commands`).
 
 """
 
@@ -28,11 +28,21 @@ import sys
 import tempfile
 import threading
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
-LIBRARIES = ("pyarrow.parquet", "pyarrow.compute", "pyarrow.dataset", "fsspec", "psutil", "rich.progress", "torch")
+LIBRARIES = (
+    "pyarrow.parquet",
+    "pyarrow.compute",
+    "pyarrow.dataset",
+    "fsspec",
+    "psutil",
+    "rich.progress",
+    "torch.distributed.fsdp",
+    "torch.distributed.run",
+)
 """Imported by the server in addition to all of corpusforge, as some rooms import them late."""
 
 READ_AT_IMPORT = (
@@ -60,6 +70,41 @@ def fixed_variables(environment: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name.startswith(READ_AT_IMPORT)}
 
 
+class Running:
+    """A process that the server has forked: what `subprocess.Popen` is to a new interpreter."""
+
+    def __init__(self, words: list[str], status: int, output: IO[str], errors: IO[str]) -> None:
+        self._words, self._status, self._output, self._errors = words, status, output, errors
+        self.pid = _read_number(status)
+
+    def send_signal(self, number: int) -> None:
+        """Send the process a signal; nothing happens where it has ended."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+
+    def is_running(self, seconds: float = 0) -> bool:
+        """Whether it still runs after so many seconds; returns at once when it ends."""
+        return not select.select([self._status], [], [], seconds)[0]
+
+    def wait(self, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+        """Exit code and outputs. Raises `subprocess.TimeoutExpired`, when it and its workers are killed."""
+        ended = False
+        try:
+            ended = not self.is_running(timeout)
+            if not ended:
+                raise subprocess.TimeoutExpired(self._words, timeout)
+            code = os.waitstatus_to_exitcode(_read_number(self._status))
+        finally:
+            if not ended:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self.pid, signal.SIGKILL)
+            os.close(self._status)
+        with self._output, self._errors:
+            self._output.seek(0)
+            self._errors.seek(0)
+            return subprocess.CompletedProcess(self._words, code, self._output.read(), self._errors.read())
+
+
 class Commands:
     """Runs ``corpusforge WORDS``; the server starts with the first command and ends with `close`."""
 
@@ -73,21 +118,28 @@ class Commands:
 
         Raises `subprocess.TimeoutExpired` after ``timeout`` seconds, when the command and its workers are killed.
         """
-        if self._control is None:
-            self._start()
-        if fixed_variables(dict(os.environ)) != self._fixed:
+        if self._control is not None and fixed_variables(dict(os.environ)) != self._fixed:
             return run_fresh(*words, timeout=timeout)
-        with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
-            status = self._submit(words, output.fileno(), errors.fileno())
-            try:
-                code = _wait(status, words, timeout)
-            finally:
-                os.close(status)
-            output.seek(0)
-            errors.seek(0)
-            return subprocess.CompletedProcess(["corpusforge", *words], code, output.read(), errors.read())
+        return self.start("corpusforge", *words).wait(timeout)
 
-    def _start(self) -> None:
+    def start(self, module: str, *words: str, environment: Mapping[str, str] | None = None) -> Running:
+        """Start ``python -m MODULE WORDS``, with the caller's environment unless another one is given."""
+        if self._control is None:
+            self._start_server()
+        assert self._control is not None
+        variables = dict(os.environ if environment is None else environment)
+        request = {"module": module, "words": words, "folder": str(Path.cwd()), "environment": variables}
+        packed = json.dumps(request).encode()
+        assert len(packed) < _LONGEST_REQUEST
+        output, errors = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")  # noqa: SIM115 - `Running` closes them
+        status, theirs = os.pipe()
+        try:
+            socket.send_fds(self._control, [packed], [output.fileno(), errors.fileno(), theirs])
+        finally:
+            os.close(theirs)
+        return Running([module, *words], status, output, errors)
+
+    def _start_server(self) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._fixed = fixed_variables(dict(os.environ))
         with theirs:
@@ -97,18 +149,6 @@ class Commands:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
             )
-
-    def _submit(self, words: tuple[str, ...], output: int, errors: int) -> int:
-        """Send a command; returns the end of a pipe that will hold its process id, then its wait status."""
-        assert self._control is not None
-        request = json.dumps({"words": words, "folder": str(Path.cwd()), "environment": dict(os.environ)}).encode()
-        assert len(request) < _LONGEST_REQUEST
-        status, theirs = os.pipe()
-        try:
-            socket.send_fds(self._control, [request], [output, errors, theirs])
-        finally:
-            os.close(theirs)
-        return status
 
     def close(self) -> None:
         """End the server."""
@@ -131,20 +171,6 @@ def run_fresh(*words: str, timeout: float = 300) -> subprocess.CompletedProcess[
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
 
 
-def _wait(status: int, words: tuple[str, ...], timeout: float) -> int:
-    pid = _read_number(status)
-    ended = False
-    try:
-        ended = bool(select.select([status], [], [], timeout)[0])
-        if not ended:
-            raise subprocess.TimeoutExpired(["corpusforge", *words], timeout)
-        return os.waitstatus_to_exitcode(_read_number(status))
-    finally:
-        if not ended:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(pid, signal.SIGKILL)
-
-
 def _read_number(pipe: int) -> int:
     packed = os.read(pipe, _NUMBER.size)
     if len(packed) < _NUMBER.size:
@@ -161,9 +187,9 @@ def main(control: int) -> None:
     """Serve until the other end closes. Returns in the forked processes only, after their command."""
     _import_all()
     gc.freeze()  # a collection in a fork then copies no page of what is shared
-    words = _serve(socket.socket(fileno=control))
-    if words is not None:
-        code = _execute(words)
+    request = _serve(socket.socket(fileno=control))
+    if request is not None:
+        code = _execute(request["module"], request["words"])
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
         with contextlib.suppress(BrokenPipeError):
@@ -172,11 +198,11 @@ def main(control: int) -> None:
         os._exit(code)  # tearing the interpreter down would copy every shared page
 
 
-def _execute(words: list[str]) -> int:
-    """Run the program as ``python -m`` does; returns its exit code."""
-    sys.argv = ["corpusforge", *words]
+def _execute(module: str, words: list[str]) -> int:
+    """Run a module as ``python -m`` does; returns its exit code."""
+    sys.argv = [module, *words]
     try:
-        runpy.run_module("corpusforge", run_name="__main__", alter_sys=True)
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as leave:
         if leave.code is None or isinstance(leave.code, int):
             return (leave.code or 0) & 255
@@ -198,8 +224,8 @@ def _import_all() -> None:
                 importlib.import_module(name)
 
 
-def _serve(control: socket.socket) -> list[str] | None:
-    """Fork a process a request; returns its words in the fork, and None in the server when the other end closed."""
+def _serve(control: socket.socket) -> dict[str, Any] | None:
+    """Fork a process a request; returns the request in the fork, and None in the server when the other end closed."""
     wakeup, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -220,7 +246,9 @@ def _serve(control: socket.socket) -> list[str] | None:
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 for inherited in (control.detach(), wakeup, wake, *running.values()):
                     os.close(inherited)
-                return _become(json.loads(message), files)
+                request: dict[str, Any] = json.loads(message)
+                _become(request, files)
+                return request
             os.write(files[2], _NUMBER.pack(pid))
             running[pid] = files[2]
             os.close(files[0])
@@ -238,8 +266,8 @@ def _report_ended(running: dict[int, int]) -> None:
         os.close(pipe)
 
 
-def _become(request: dict[str, Any], files: list[int]) -> list[str]:
-    """Take over output, directory and environment of a command; returns its words."""
+def _become(request: dict[str, Any], files: list[int]) -> None:
+    """Take over output, directory and environment of a request."""
     os.setpgid(0, 0)
     for source, target in zip(files, (1, 2, None), strict=True):
         if target is not None:
@@ -249,5 +277,3 @@ def _become(request: dict[str, Any], files: list[int]) -> list[str]:
     multiprocessing.process.ORIGINAL_DIR = request["folder"]  # type: ignore[attr-defined]
     os.environ.clear()
     os.environ.update(request["environment"])
-    words: list[str] = request["words"]
-    return words

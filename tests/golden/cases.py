@@ -6,6 +6,8 @@ A case reads what earlier ones left (``{name}`` stands for the folder of case ``
 
 from __future__ import annotations
 
+import string
+from collections.abc import Mapping
 from typing import NamedTuple
 
 
@@ -14,6 +16,15 @@ class Case(NamedTuple):
 
     name: str
     words: tuple[str, ...]
+
+    @property
+    def reads(self) -> set[str]:
+        """Names of the folders the command line refers to."""
+        return {name for word in self.words for _, name, _, _ in string.Formatter().parse(word) if name}
+
+    def command(self, folders: Mapping[str, str], output: str) -> list[str]:
+        """The command line with the folders it reads and the one it writes."""
+        return [*(word.format_map(folders) for word in self.words), "--output", output, "--quiet"]
 
 
 def _case(name: str, line: str) -> Case:

@@ -27,9 +27,9 @@ QUICKSTART = ("clean", "dedupe", "vocab", "instances")
 def run_case(case: Case, folder: Path, shared: Path) -> Path:
     """Run one case into ``folder``/its name, reading earlier ones from there; returns where it lies."""
     names = {path.name: str(path) for path in folder.iterdir() if path.is_dir()}
-    words = [word.format_map(names | {"raw": str(folder / "raw"), "shared": str(shared)}) for word in case.words]
+    words = case.command(names | {"raw": str(folder / "raw"), "shared": str(shared)}, str(folder / case.name))
     environment = os.environ | {"NLTK_DATA": str(shared / "nltk_data"), "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "corpusforge", *words, "--output", str(folder / case.name), "--quiet"]
+    command = [sys.executable, "-m", "corpusforge", *words]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{case.name}: {' '.join(command)}\n{done.stderr}")
