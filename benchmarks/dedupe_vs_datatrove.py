@@ -114,8 +114,14 @@ def run_ours(source: Path, output: Path) -> Run:
     import pyarrow.parquet as pq
 
     pa.set_cpu_count(1)
-    from corpusforge.dedupe.exact_spans import CutWork, HashWork, blocks, cuts_folder, span_path, write_cuts
-    from corpusforge.dedupe.spans import find_losers
+    from corpusforge.dedupe.exact_spans import (
+        CutWork,
+        HashWork,
+        duplicates_folder,
+        span_blocks,
+        write_duplicates,
+    )
+    from corpusforge.dedupe.spans import find_duplicates
     from corpusforge.units import ShardUnit
 
     folder = str(output / "hashes")
@@ -127,16 +133,16 @@ def run_ours(source: Path, output: Path) -> Run:
     clock.append(time.perf_counter())
     by_partition: dict[int, list[bytes]] = {}
     for unit in units:
-        for partition, block in blocks(span_path(folder, unit.number), unit.number, PARTITIONS, 0, 1):
+        for partition, block in span_blocks(folder, PARTITIONS, 0, 1, False, unit.number):
             by_partition.setdefault(partition, []).append(block)
     by_unit: dict[int, list[bytes]] = {}
     for found in by_partition.values():
-        for number, losers in find_losers(found):
-            by_unit.setdefault(number, []).append(losers)
-    for number, packed in by_unit.items():
-        write_cuts(cuts_folder(folder, 1), number, 0, packed)
+        for number, packed in find_duplicates(found):
+            by_unit.setdefault(number, []).append(packed)
+    for number, many in by_unit.items():
+        write_duplicates(duplicates_folder(folder, 1), 0, number, many)
     clock.append(time.perf_counter())
-    results = [CutWork(str(output), folder, cuts_folder(folder, 1))(unit, lambda _: None) for unit in units]
+    results = [CutWork(str(output), folder)(unit, lambda _: None) for unit in units]
     clock.append(time.perf_counter())
     names = ("hash", "find", "cut")
     return Run(

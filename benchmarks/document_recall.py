@@ -25,8 +25,8 @@ import numpy as np
 import pyarrow as pa
 
 from corpusforge import shards
-from corpusforge.beam import near_documents
 from corpusforge.beam.engine import BeamEngine
+from corpusforge.dedupe import methods
 from corpusforge.dedupe.lsh import band_hashes, bands_for, bucket_pairs
 from corpusforge.dedupe.minhash import Signer
 from corpusforge.dedupe.normalize import normalize
@@ -87,7 +87,7 @@ def run_stage(texts: list[str], threshold: float) -> list[dict[str, Any]]:
         shard = writer.finish()
         unit = ShardUnit(0, shards.join(folder, shard.name), shard.rows, shard.bytes)
         settings = Dedupe(method=("documents",), threshold=threshold)
-        near_documents.run_method(BeamEngine(1), settings, [unit], shards.join(folder, "out"), Silent())
+        methods.run(BeamEngine(1), settings, [unit], shards.join(folder, "out"), Silent())
         paths = Path(folder, "out/clusters").glob("*.parquet")
         return [row for path in paths for batch in shards.read_shard(str(path)) for row in batch.to_pylist()]
 
@@ -126,10 +126,10 @@ def main() -> None:
 
 
 def _members(clusters: list[dict[str, Any]]) -> set[tuple[int, int]]:
-    by_survivor: dict[str, list[int]] = {}
+    by_kept: dict[str, list[int]] = {}
     for row in clusters:
-        by_survivor.setdefault(row["survivor"], []).append(int(row["document"]))
-    return {pair for members in by_survivor.values() for pair in combinations(sorted(members), 2)}
+        by_kept.setdefault(row["kept"], []).append(int(row["document"]))
+    return {pair for members in by_kept.values() for pair in combinations(sorted(members), 2)}
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from importlib.abc import MetaPathFinder
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -73,6 +73,19 @@ def move(values: npt.NDArray[T], lengths: I64, target: npt.NDArray[T], starts: I
     for first, behind in slices(offsets, 1 << 20):
         rows = values[offsets[first] : offsets[behind]]
         target[ranges(starts[first:behind], lengths[first:behind])] = rows
+
+
+def run_starts(*columns: npt.NDArray[Any]) -> Bools:
+    """Which rows begin a run of equal rows of these columns.
+
+    >>> run_starts(np.array([5, 5, 7]), np.array([1, 1, 1])).tolist()
+    [True, False, True]
+    """
+    starts = np.zeros(len(columns[0]), np.bool_)
+    starts[:1] = True
+    for column in columns:
+        starts[1:] |= column[1:] != column[:-1]
+    return starts
 
 
 def spare_pandas() -> None:

@@ -77,13 +77,13 @@ REPEATS = pa.schema(
 
 CLUSTERS = pa.schema(
     [
-        # The document that stays (of an index: named as in REPEATS); it names the cluster. A method behind `documents`
-        # may still cut or drop it.
-        pa.field("survivor", pa.string(), nullable=False),
-        pa.field("document", pa.string(), nullable=False),  # a document of the cluster; the survivor too is one
+        # The kept document, which identifies the cluster (of an index: named as in REPEATS). A method after `documents`
+        # may still cut or drop it. Folders of older versions call this column "survivor".
+        pa.field("kept", pa.string(), nullable=False),
+        pa.field("document", pa.string(), nullable=False),  # a document of the cluster; the kept one too
         pa.field("size", pa.int64(), nullable=False),  # documents of the cluster, those of an index too
-        # Jaccard similarity of its word shingles to those of the survivor (0 to 1): below the threshold where others
-        # lead there; estimated from signatures where the survivor is a document of an index.
+        # Jaccard similarity of its word shingles to those of the kept document (0 to 1): below the threshold where
+        # others connect the two; estimated from signatures where the kept document is one of an index.
         pa.field("similarity", pa.float32(), nullable=False),
     ]
 )

@@ -4,7 +4,7 @@
     hashes of signatures -> GroupByKey -> documents that repeat a signature
     band hashes of the others -> GroupByKey -> pairs worth comparing
     pairs + cards asked of the other batches -> pairs that are alike -> one GroupByKey -> groups
-    batches + groups + cards of survivors -> documents, repeats, clusters
+    batches + groups + cards of kept documents -> documents, repeats, clusters
 
 Comes in: DOCUMENTS batches. Goes out: what the stage's method `documents` gives, whatever the batches. The one
 decision: all pairs that are alike are gathered by one worker, at about 50 bytes each, as in the stage.
@@ -19,18 +19,17 @@ import numpy as np
 import pyarrow as pa
 
 from corpusforge.arrays import I64, U64
-from corpusforge.beam.exact_spans import PARTITIONS
 from corpusforge.beam.io import in_batches
 from corpusforge.beam.numbering import NumberBatches
 from corpusforge.beam.sdk import beam, count
-from corpusforge.beam.spans import FindLosers
+from corpusforge.beam.spans import FindDuplicates, renamed
 from corpusforge.dedupe.clusters import group, places_of
 from corpusforge.dedupe.documents import CARDS, sign_cards, similarities
+from corpusforge.dedupe.exact_spans import PARTITIONS
 from corpusforge.dedupe.keep import Members, keep_documents
-from corpusforge.dedupe.lsh import bands_for
+from corpusforge.dedupe.lsh import bands_for, candidate_pairs, unpack_pairs
 from corpusforge.dedupe.minhash import Signer
-from corpusforge.dedupe.pairs import candidate_pairs, unpack_pairs
-from corpusforge.dedupe.spans import pack, pack_block, place, row_of, unit_of, unpack, unpack_losers
+from corpusforge.dedupe.spans import pack, pack_groups, partition_of, place, row_of, unit_of, unpack, unpack_duplicates
 
 REPEATS = "repeats"
 CLUSTERS = "clusters"
@@ -55,19 +54,21 @@ class DedupeDocuments(beam.PTransform):  # type: ignore[misc, name-defined]
         permutations: int = 64,
         shingle_words: int = 5,
         fold_numbers: bool = False,
-        survivor: str = "hash",
+        keep: str = "hash",
+        survivor: str | None = None,
     ) -> None:
         super().__init__()
-        self.threshold, self.survivor = threshold, survivor
+        keep = renamed(keep, survivor)
+        self.threshold, self.keep = threshold, keep
         self.signer = Signer(permutations, shingle_words, fold_numbers=fold_numbers)
 
     def expand(self, documents: Any) -> Any:
         numbered = documents | "Batches" >> NumberBatches("DedupeDocuments")
         bands = bands_for(self.threshold, self.signer.permutations)
-        signing = beam.ParDo(_Sign(self.signer, bands, self.survivor)).with_outputs("cards", "bands", main="blocks")
+        signing = beam.ParDo(_Sign(self.signer, bands, self.keep)).with_outputs("cards", "bands", main="blocks")
         signed = numbered | "Sign" >> signing
         cards = signed["cards"]
-        equal = signed["blocks"] | "ByHash" >> beam.GroupByKey() | "FindEqual" >> beam.ParDo(FindLosers())
+        equal = signed["blocks"] | "ByHash" >> beam.GroupByKey() | "FindEqual" >> beam.ParDo(FindDuplicates())
         banded = (
             {"bands": signed["bands"], "equal": equal}
             | "Left" >> beam.CoGroupByKey()
@@ -81,8 +82,8 @@ class DedupeDocuments(beam.PTransform):  # type: ignore[misc, name-defined]
         alike = parts | "Meet" >> beam.CoGroupByKey() | "Compare" >> beam.ParDo(_Compare(self.threshold))
         settling = beam.ParDo(_Settle()).with_outputs("asked", main="groups")
         groups = alike | "Gather" >> beam.GroupByKey() | "Settle" >> settling
-        survivors = {"asked": groups["asked"], "cards": cards} | "Survivors" >> _Ask()
-        parts = {"documents": numbered, "groups": groups["groups"], "answers": survivors, "cards": cards}
+        keepers = {"asked": groups["asked"], "cards": cards} | "Kept" >> _Ask()
+        parts = {"documents": numbered, "groups": groups["groups"], "answers": keepers, "cards": cards}
         keeping = beam.ParDo(_Keep()).with_outputs(REPEATS, CLUSTERS, main="documents")
         return in_batches(parts | "Join" >> beam.CoGroupByKey() | "Keep" >> keeping)
 
@@ -90,8 +91,8 @@ class DedupeDocuments(beam.PTransform):  # type: ignore[misc, name-defined]
 class _Sign(beam.DoFn):  # type: ignore[misc, name-defined]
     """(number, batch) -> (partition, block); as ``bands``, (number, packed rows); as ``cards``, (number, cards)."""
 
-    def __init__(self, signer: Signer, bands: Any, survivor: str) -> None:
-        self.how = (signer, bands, survivor)
+    def __init__(self, signer: Signer, bands: Any, keep: str) -> None:
+        self.how = (signer, bands, keep)
 
     def process(self, numbered: tuple[int, pa.RecordBatch]) -> Iterator[Any]:
         number, documents = numbered
@@ -104,11 +105,8 @@ class _Sign(beam.DoFn):  # type: ignore[misc, name-defined]
         yield from _blocks(signed.hashes[rows], keys[rows], places)
 
 
-def _blocks(hashes: U64, keys: U64, places: U64) -> Iterator[tuple[int, bytes]]:
-    partitions = (hashes >> np.uint64(32)) * np.uint64(PARTITIONS) >> np.uint64(32)
-    for partition in np.unique(partitions).tolist():
-        chosen = np.flatnonzero(partitions == partition)
-        yield partition, pack_block(hashes[chosen], keys[chosen], places[chosen])
+def _blocks(hashes: U64, keys: U64, places: U64) -> list[tuple[int, bytes]]:
+    return pack_groups(partition_of(hashes, PARTITIONS), hashes, keys, places)
 
 
 class _Bands(beam.DoFn):  # type: ignore[misc, name-defined]
@@ -119,7 +117,7 @@ class _Bands(beam.DoFn):  # type: ignore[misc, name-defined]
 
     def process(self, group: tuple[int, Mapping[str, Any]]) -> Iterator[tuple[int, bytes]]:
         for places, keys, *bands in (unpack([packed], 2 + self.bands) for packed in group[1]["bands"]):
-            left = ~np.isin(places, unpack_losers(group[1]["equal"])[0])
+            left = ~np.isin(places, unpack_duplicates(group[1]["equal"])[0])
             for hashes in bands:
                 yield from _blocks(hashes[left], keys[left], places[left])
 
@@ -136,7 +134,7 @@ class _AskPairs(beam.DoFn):  # type: ignore[misc, name-defined]
 
     def process(self, group: tuple[int, Mapping[str, Any]]) -> Iterator[Any]:
         number, found = group
-        kinds = [unpack_losers(found["equal"]), unpack_pairs(found["near"])]
+        kinds = [unpack_duplicates(found["equal"]), unpack_pairs(found["near"])]
         later, earlier = (np.concatenate(column) for column in zip(*kinds, strict=True))
         equal = np.repeat(np.array([1, 0], np.uint64), [len(kind[0]) for kind in kinds])
         yield number, pack(later, earlier, equal)
@@ -205,7 +203,7 @@ class _Compare(beam.DoFn):  # type: ignore[misc, name-defined]
 
 
 class _Settle(beam.DoFn):  # type: ignore[misc, name-defined]
-    """(0, packed pairs of all batches) -> (number, packed groups); as ``asked``, who asks for which survivors."""
+    """(0, packed pairs of all batches) -> (number, packed groups); as ``asked``, who asks for which kept documents."""
 
     def process(self, gathered: tuple[int, Iterable[bytes]]) -> Iterator[Any]:
         later, earlier, *orders = unpack(gathered[1], 6)
@@ -217,23 +215,23 @@ class _Settle(beam.DoFn):  # type: ignore[misc, name-defined]
         units = unit_of(places)
         for number in np.unique(units).tolist():
             chosen = units == number
-            yield number, pack(places[chosen], grouped.survivors[chosen], grouped.sizes[chosen].view(np.uint64))
-            yield from _questions(number, grouped.survivors[chosen])
+            yield number, pack(places[chosen], grouped.kept[chosen], grouped.sizes[chosen].view(np.uint64))
+            yield from _questions(number, grouped.kept[chosen])
 
 
 class _Keep(beam.DoFn):  # type: ignore[misc, name-defined]
-    """(number, batch, its groups, cards of survivors) -> what stays of the batch, its repeats, its clusters."""
+    """(number, batch, its groups, cards of kept documents) -> what stays of the batch, its repeats, its clusters."""
 
     def process(self, joined: tuple[int, Mapping[str, Any]]) -> Iterator[Any]:
         parts = joined[1]
         (documents,), (cards,) = parts["documents"], parts["cards"]
-        places, survivors, sizes = unpack(parts["groups"], 3)
+        places, kept_places, sizes = unpack(parts["groups"], 3)
         answers = _Answers(parts["answers"])
-        rows, other = row_of(places), answers.rows(survivors)
+        rows, other = row_of(places), answers.rows(kept_places)
         members = Members(
             rows=rows,
-            survivors=answers.cards.column("document").take(pa.array(other)),
-            stays=survivors == places,
+            kept=answers.cards.column("document").take(pa.array(other)),
+            stays=kept_places == places,
             in_index=np.zeros(len(rows), np.bool_),
             sizes=sizes.view(np.int64),
             similarities=similarities(cards, rows, answers.cards, other),

@@ -1,42 +1,53 @@
 """`DedupeSpans`: exact repeats cut out of anyone's PCollection of DOCUMENTS batches.
 
     batches -> numbered by content                    (one 64-bit mark a batch is gathered)
-    batches -> packed blocks of span hashes -> GroupByKey -> losers of each batch     (24 bytes a span)
-    losers  -> asked of the batches that keep the copy: which document, which byte    (ids and sentence offsets)
+    batches -> packed blocks of span hashes -> GroupByKey -> duplicates of each batch     (24 bytes a span)
+    duplicates -> asked of the batches that keep the copy: which document, which byte    (ids and sentence offsets)
     batches + cuts -> CoGroupByKey -> documents, repeats                              (the text, once)
 
 What the stage reads twice from disk a free pipeline cannot read again, so the text passes one shuffle, compressed by
 nothing but Arrow; hashes are computed twice instead of travelling with it. The result is that of the stage, whatever
-the batches: survivors are chosen by document, and the number of a batch decides nothing but where a row is looked up.
+the batches: kept copies are chosen by document, and the number of a batch decides nothing but where a row is looked up.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from corpusforge.beam.exact_spans import PARTITIONS
 from corpusforge.beam.io import in_batches
 from corpusforge.beam.numbering import NumberBatches
 from corpusforge.beam.sdk import beam, count
 from corpusforge.dedupe.cut import Cuts, cut_documents, cut_sentences
+from corpusforge.dedupe.exact_spans import PARTITIONS
 from corpusforge.dedupe.spans import (
     column_spans,
-    find_losers,
+    find_duplicates,
     hash_documents,
-    pack_block,
-    pack_losers,
+    pack,
+    pack_groups,
+    partition_of,
     place,
     row_of,
     unit_of,
-    unpack_losers,
+    unpack_duplicates,
 )
 
 REPEATS = "repeats"
 """Tag of the second output."""
+
+
+def renamed(keep: str, survivor: str | None) -> str:
+    """The argument ``keep`` of a transform, or its old name ``survivor`` with a warning, for one release."""
+    if survivor is None:
+        return keep
+    warnings.warn("the parameter survivor was renamed: use keep", DeprecationWarning, stacklevel=3)
+    return survivor
+
 
 _WHERE = pa.schema([("place", pa.uint64()), ("document", pa.string()), ("start", pa.int64())])
 """Where the kept copy of a sentence stands."""
@@ -57,19 +68,21 @@ class DedupeSpans(beam.PTransform):  # type: ignore[misc, name-defined]
         min_sentences: int = 3,
         min_words: int = 0,
         fold_numbers: bool = False,
-        survivor: str = "hash",
+        keep: str = "hash",
+        survivor: str | None = None,
     ) -> None:
         super().__init__()
-        self.span_sentences, self.fold_numbers, self.survivor = span_sentences, fold_numbers, survivor
+        keep = renamed(keep, survivor)
+        self.span_sentences, self.fold_numbers, self.keep = span_sentences, fold_numbers, keep
         self.floors = {"min_sentences": min_sentences, "min_words": min_words}
 
     def expand(self, documents: Any) -> Any:
-        hashing = {"span_sentences": self.span_sentences, "fold_numbers": self.fold_numbers, "survivor": self.survivor}
-        finding = FindLosers(ordered=self.survivor != "hash")
+        hashing = {"span_sentences": self.span_sentences, "fold_numbers": self.fold_numbers, "keep": self.keep}
+        finding = FindDuplicates(ordered=self.keep != "hash")
         numbered = documents | "Batches" >> NumberBatches("DedupeSpans")
         hashed = numbered | "Hash" >> beam.ParDo(_Hash(hashing)).with_outputs("where", main="blocks")
-        losers = hashed["blocks"] | "ByHash" >> beam.GroupByKey() | "FindLosers" >> beam.ParDo(finding)
-        grouped = losers | "ByBatch" >> beam.GroupByKey()
+        found = hashed["blocks"] | "ByHash" >> beam.GroupByKey() | "FindDuplicates" >> beam.ParDo(finding)
+        grouped = found | "ByBatch" >> beam.GroupByKey()
         cuts = grouped | "Sentences" >> beam.ParDo(_Sentences(self.span_sentences)).with_outputs("asked", main="cuts")
         asking = {"asked": cuts["asked"], "where": hashed["where"]}
         answers = asking | "Ask" >> beam.CoGroupByKey() | "Locate" >> beam.ParDo(_Locate())
@@ -91,36 +104,34 @@ class _Hash(beam.DoFn):  # type: ignore[misc, name-defined]
         hashes, offsets = column_spans(rows.column("hashes"))
         of_documents = [rows.column(name).to_numpy() for name in ("key", "order")]
         keys, orders = (np.repeat(column, np.diff(offsets)) for column in of_documents)
-        ordered = self.hashing["survivor"] != "hash"
-        partitions = (hashes >> np.uint64(32)) * np.uint64(PARTITIONS) >> np.uint64(32)
-        for partition in range(PARTITIONS):
-            chosen = np.flatnonzero((partitions == partition) & (hashes != 0))
-            if len(chosen):
-                last = [orders[chosen]] if ordered else []
-                yield partition, pack_block(hashes[chosen], keys[chosen], place(number, chosen), *last)
+        chosen = np.flatnonzero(hashes)
+        columns = [hashes[chosen], keys[chosen], place(number, chosen)]
+        if self.hashing["keep"] != "hash":
+            columns.append(orders[chosen])
+        yield from pack_groups(partition_of(hashes[chosen], PARTITIONS), *columns)
 
 
-class FindLosers(beam.DoFn):  # type: ignore[misc, name-defined]
+class FindDuplicates(beam.DoFn):  # type: ignore[misc, name-defined]
     """(partition, packed blocks of all units) -> (unit, packed places of the spans that go and of those that stay)."""
 
     def __init__(self, *, ordered: bool = False) -> None:
         self.ordered = ordered
 
     def process(self, group: tuple[int, Iterable[bytes]]) -> Iterator[tuple[int, bytes]]:
-        yield from find_losers(group[1], ordered=self.ordered)
+        yield from find_duplicates(group[1], ordered=self.ordered)
 
 
 class _Sentences(beam.DoFn):  # type: ignore[misc, name-defined]
-    """(number, packed losers) -> (number, packed rows and places); as ``asked``, (other batch, (number, places))."""
+    """(number, packed duplicates) -> (number, rows and places); as ``asked``, (other batch, (number, places))."""
 
     def __init__(self, span_sentences: int) -> None:
         self.span_sentences = span_sentences
 
     def process(self, group: tuple[int, Iterable[bytes]]) -> Iterator[Any]:
         number, blocks = group
-        losers, survivors = unpack_losers(blocks)
-        rows, places = cut_sentences(row_of(losers), survivors, self.span_sentences)
-        yield number, pack_losers(rows.astype(np.uint64), places)
+        dropped, kept = unpack_duplicates(blocks)
+        rows, places = cut_sentences(row_of(dropped), kept, self.span_sentences)
+        yield number, pack(rows.astype(np.uint64), places)
         units = unit_of(places)
         for other in np.unique(units).tolist():
             question = (number, np.unique(places[units == other]).tobytes())
@@ -152,7 +163,7 @@ class _Cut(beam.DoFn):  # type: ignore[misc, name-defined]
 
     def process(self, group: tuple[int, Mapping[str, Any]]) -> Iterator[Any]:
         (documents,) = group[1]["documents"]
-        rows, places = unpack_losers(group[1]["cuts"])
+        rows, places = unpack_duplicates(group[1]["cuts"])
         answers = pa.Table.from_batches(list(group[1]["answers"]), _WHERE).sort_by("place").combine_chunks()
         found = pa.array(np.searchsorted(answers["place"].to_numpy(), places))
         kept = answers.select(["document", "start"]).take(found).combine_chunks()

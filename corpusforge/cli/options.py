@@ -67,7 +67,7 @@ def setting(spec: Setting) -> Callable[[F], F]:
     flag = click.option(spec.flag, metavar=spec.metavar, help=f"{spec.help}{shown}", **how)
     if not spec.was or no:
         return flag
-    old_flag = click.option(old, hidden=True, **how)
+    old_flag = click.option(old, hidden=True, help=f"renamed: use {yes}", **how)
     return lambda command: flag(old_flag(command))
 
 

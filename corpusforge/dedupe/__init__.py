@@ -1,1 +1,1 @@
-"""Deduplication: normalise sentences, hash spans of them, find the repeats, cut them out by byte offsets."""
+"""Deduplication: find equal and similar lines, spans and documents, and cut or drop all copies but one."""

@@ -1,7 +1,7 @@
-"""What becomes of a batch of documents once their groups are settled: what stays, and what is said about the rest.
+"""Choose which copy of equal or similar documents is kept, and split a batch into kept and dropped documents.
 
-Comes in: a DOCUMENTS batch and which of its rows are in a group. Goes out: the documents that stay, REPEATS, CLUSTERS,
-tallies and statistics. The one decision: documents go whole or stay whole, so nothing but the row is looked at.
+The choice is a total order on what documents are, never on when they arrived: first the order of `keep_order`, then
+the document key (`seeds.document_keys`), and inside a document the earlier position.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpusforge.arrays import F32, I64, Bools
-from corpusforge.dedupe.chain import original_stops
+from corpusforge.dedupe.offset_map import original_stops
 from corpusforge.schemas import CLUSTERS, REPEATS
 from corpusforge.text import text_bytes
 
@@ -21,15 +21,32 @@ METHOD = "documents"
 REASONS = ("page:near-duplicate", "page:in-index")
 
 
+def keep_order(documents: pa.RecordBatch, keep: str) -> I64:
+    """The order of setting ``dedupe.keep``, of which the smallest is kept: all 0 for ``hash``, else newest or longest.
+
+    Documents without a time come after those with one. Length is in bytes of UTF-8.
+
+    >>> keep_order(pa.record_batch({"text": ["ab", "abc"]}), "longest").tolist()
+    [-2, -3]
+    """
+    if keep == "longest":
+        return -np.diff(text_bytes(documents.column("text"))[1])
+    if keep == "newest":
+        seconds = documents.column("timestamp").cast(pa.timestamp("s", tz="UTC")).cast(pa.int64())
+        latest: I64 = pc.fill_null(seconds, np.iinfo(np.int64).min + 1).to_numpy(zero_copy_only=False)
+        return -latest
+    return np.zeros(documents.num_rows, np.int64)
+
+
 class Members(NamedTuple):
     """Rows of a batch that are in a group, ascending."""
 
     rows: I64
-    survivors: pa.StringArray  # DOCUMENTS.id of the one that stays
-    stays: Bools  # whether that is the row itself
-    in_index: Bools  # whether that is a document of an index
+    kept: pa.StringArray  # DOCUMENTS.id of the kept copy
+    stays: Bools  # whether the kept copy is the row itself
+    in_index: Bools  # whether the kept copy is a document of an index
     sizes: I64  # documents of the group
-    similarities: F32  # to the one that stays
+    similarities: F32  # to the kept copy
 
 
 class Kept(NamedTuple):
@@ -44,14 +61,14 @@ class Kept(NamedTuple):
 
 
 def keep_documents(documents: pa.RecordBatch, members: Members) -> Kept:
-    """Leave out all members of groups but those that stay."""
-    gone = members.rows[~members.stays]
+    """Drop all members of groups but the kept copies. Documents are dropped whole or stay whole."""
+    dropped = members.rows[~members.stays]
     is_kept = np.ones(documents.num_rows, np.bool_)
-    is_kept[gone] = False
+    is_kept[dropped] = False
     reasons = members.in_index[~members.stays].astype(np.int64)
     sizes = np.diff(text_bytes(documents.column("text"))[1])
     tallies = {
-        reason: {"rows": int((reasons == k).sum()), "bytes": int(sizes[gone[reasons == k]].sum())}
+        reason: {"rows": int((reasons == k).sum()), "bytes": int(sizes[dropped[reasons == k]].sum())}
         for k, reason in enumerate(REASONS)
         if (reasons == k).any()
     }
@@ -62,23 +79,23 @@ def keep_documents(documents: pa.RecordBatch, members: Members) -> Kept:
         "text_bytes_out": int(sizes[is_kept].sum()),
         "clusters": int(members.stays.sum()),
     }
-    kept = documents.filter(pa.array(is_kept))
-    repeats = _repeats(documents, members, gone, reasons, sizes)
-    return Kept(kept, repeats, _clusters(documents, members), tallies, statistics, is_kept)
+    stay = documents.filter(pa.array(is_kept))
+    repeats = _repeats(documents, members, dropped, reasons, sizes)
+    return Kept(stay, repeats, _clusters(documents, members), tallies, statistics, is_kept)
 
 
-def _repeats(documents: pa.RecordBatch, members: Members, gone: I64, reasons: I64, sizes: I64) -> pa.RecordBatch:
-    """REPEATS of the documents that go. Where the text of a survivor in an index begins is not known."""
-    rows, goes = documents.take(pa.array(gone)), pa.array(~members.stays)
+def _repeats(documents: pa.RecordBatch, members: Members, dropped: I64, reasons: I64, sizes: I64) -> pa.RecordBatch:
+    """REPEATS of the dropped documents. Where the text of a kept copy in an index begins is not known."""
+    rows, goes = documents.take(pa.array(dropped)), pa.array(~members.stays)
     columns = [
         rows.column("id"),
         pa.DictionaryArray.from_arrays(pa.array(reasons.astype(np.int16)), pa.array(REASONS)),
-        pa.array(np.zeros(len(gone), np.int64)),
-        pa.array(original_stops(documents, gone, sizes[gone])),
+        pa.array(np.zeros(len(dropped), np.int64)),
+        pa.array(original_stops(documents, dropped, sizes[dropped])),
         rows.column("text"),
-        members.survivors.filter(goes),
-        pa.array(np.zeros(len(gone), np.int64), mask=reasons == 1),
-        pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(gone), np.int16)), pa.array([METHOD])),
+        members.kept.filter(goes),
+        pa.array(np.zeros(len(dropped), np.int64), mask=reasons == 1),
+        pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(dropped), np.int16)), pa.array([METHOD])),
         pa.array(members.similarities[~members.stays]),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=REPEATS)
@@ -86,33 +103,9 @@ def _repeats(documents: pa.RecordBatch, members: Members, gone: I64, reasons: I6
 
 def _clusters(documents: pa.RecordBatch, members: Members) -> pa.RecordBatch:
     columns = [
-        members.survivors,
+        members.kept,
         documents.column("id").take(pa.array(members.rows)),
         pa.array(members.sizes),
         pa.array(members.similarities),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=CLUSTERS)
-
-
-# MERGED DOCSTRING of corpusforge.dedupe.survivors:
-# Which of many equal or similar documents stays: a total order on what they are, never on when they came.
-#
-# Comes in: DOCUMENTS batches. Goes out: a number a document; the smaller survives. Where numbers are equal the smaller
-# document key does (`seeds.document_keys`), and inside a document the earlier position.
-
-
-def survivor_order(documents: pa.RecordBatch, survivor: str) -> I64:
-    """The order that ``dedupe.survivor`` asks for: all 0 for ``hash``; the newest or the longest text first.
-
-    Documents without a time come behind those with one. Length is in bytes of UTF-8.
-
-    >>> survivor_order(pa.record_batch({"text": ["ab", "abc"]}), "longest").tolist()
-    [-2, -3]
-    """
-    if survivor == "longest":
-        return -np.diff(text_bytes(documents.column("text"))[1])
-    if survivor == "newest":
-        seconds = documents.column("timestamp").cast(pa.timestamp("s", tz="UTC")).cast(pa.int64())
-        latest: I64 = pc.fill_null(seconds, np.iinfo(np.int64).min + 1).to_numpy(zero_copy_only=False)
-        return -latest
-    return np.zeros(documents.num_rows, np.int64)

@@ -1,13 +1,12 @@
-"""Repeated lines, as C4 has them: which lines are equal, and a batch without the lines that go.
-
-Comes in: DOCUMENTS batches; later, for each batch, the lines that lose (`spans.find_losers`, with lines in the place of
-spans). Goes out: SPANS rows of lines; later, documents that stay, REPEATS rows, tallies and statistics.
+"""The method `lines`: cut lines that occur more than once, as C4 does.
 
 Definition (tensorflow-datasets 4.9.10, text/c4_utils.py, `remove_duplicate_text`): text is split at line feeds alone,
-and a blank line is a line. Two lines are equal when they are without the white space at their ends and in Python's
-lower case. A line stays in the page with the smallest MD5 of its URL, once. A page with nothing left goes, and one with
-too few sentences in what is left, also where it lost no line. Documents without a URL are ordered by MD5 of their id;
-of documents with one URL, which the original forbids, by document key.
+and a blank line is a line. Lines are compared without the white space at their ends and in Python's lower case. A line
+stays in the page with the smallest MD5 of its URL, once. A page with nothing left is dropped, and so is one with too
+few sentences left, even where it lost no line. Documents without a URL are ordered by the MD5 of their id; documents of
+one URL, which the original forbids, by document key.
+
+The units and the graph are those of `exact_spans`, with lines in the place of spans.
 """
 
 from __future__ import annotations
@@ -25,31 +24,44 @@ import pyarrow.compute as pc
 import xxhash
 
 from corpusforge.arrays import I64, U8, U64, Bools
-from corpusforge.dedupe.chain import after_cut, original, original_stops
-from corpusforge.dedupe.cut import Cut, Cuts, with_pieces, without
-from corpusforge.dedupe.exact_spans import CutWork, HashWork
+from corpusforge.dedupe.cut import Cut, Cuts, without
+from corpusforge.dedupe.exact_spans import CutWork, HashWork, cut_duplicates
+from corpusforge.dedupe.job import Job
+from corpusforge.dedupe.offset_map import original_offsets, original_stops, with_offset_map
 from corpusforge.dedupe.spans import SPANS, column_spans, span_rows
 from corpusforge.schemas import REPEATS
 from corpusforge.sentences.counter import SentenceCounter
 from corpusforge.text import byte_slices, text_bytes
+from corpusforge.units import UnitResult
 
 METHOD = "lines"
 REASONS = ("line:repeated", "page:no-lines", "page:few-sentences", "page:few-words")
 _STAYS = -1
 
+GLANCE = 1000
+"""Characters that contain enough sentences of nearly every page (own measurement)."""
+
 Enough = Callable[[pa.StringArray], Bools]
-"""Whether each text has the sentences that are asked for."""
+"""Whether each text has the required sentences."""
 
 
-def hash_lines(documents: pa.RecordBatch, *, survivor: str = "hash") -> pa.RecordBatch:
+def run(job: Job) -> list[UnitResult]:
+    """Write ``documents/`` and ``repeats/`` of every unit."""
+    counter = SentenceCounter(job.settings.sentences)
+    counter.check()
+    cutting = CutLinesWork.of(job, 1, counter=counter, counted="lines")
+    return cut_duplicates(job, HashLinesWork(job.scratch, 1, keep=job.settings.keep), cutting, ordered=True)
+
+
+def hash_lines(documents: pa.RecordBatch, *, keep: str = "hash") -> pa.RecordBatch:
     """The lines of a batch as SPANS rows, each line a span of its own."""
     text = documents.column("text")
     data, ends = text_bytes(text)
     starts, stops, offsets = line_bounds(text)
     inside = np.repeat(ends[:-1], np.diff(offsets))
     hashes = np.maximum(line_hashes(byte_slices(data, starts, stops)), np.uint64(1))
-    rows = span_rows(documents, offsets, starts - inside, stops - inside, hashes, survivor)
-    if survivor != "hash":
+    rows = span_rows(documents, offsets, starts - inside, stops - inside, hashes, keep)
+    if keep != "hash":
         return rows
     return rows.set_column(SPANS.get_field_index("order"), SPANS.field("order"), pa.array(url_order(documents)))
 
@@ -63,7 +75,7 @@ def line_bounds(text: pa.StringArray) -> tuple[I64, I64, I64]:
     """
     data, ends = text_bytes(text)
     feeds = np.flatnonzero(data[ends[0] : ends[-1]] == ord("\n")) + ends[0]
-    offsets = np.searchsorted(feeds, ends) + np.arange(len(ends))  # one line more than feeds in each document
+    offsets = np.searchsorted(feeds, ends) + np.arange(len(ends))  # each document has one line more than feeds
     starts, stops = np.empty(offsets[-1], np.int64), np.empty(offsets[-1], np.int64)
     is_first, is_last = np.zeros(len(starts), np.bool_), np.zeros(len(starts), np.bool_)
     is_first[offsets[:-1]] = is_last[offsets[1:] - 1] = True
@@ -75,8 +87,8 @@ def line_bounds(text: pa.StringArray) -> tuple[I64, I64, I64]:
 def line_hashes(lines: pa.StringArray) -> U64:
     """The xxh3-64 of every line, trimmed and in lower case.
 
-    >>> found = line_hashes(pa.array([" Ab É ", "ab é", "ab"]))
-    >>> bool(found[0] == found[1]), bool(found[0] == found[2])
+    >>> hashes = line_hashes(pa.array([" Ab É ", "ab é", "ab"]))
+    >>> bool(hashes[0] == hashes[1]), bool(hashes[0] == hashes[2])
     (True, False)
     """
     trimmed = pc.utf8_trim_whitespace(lines)
@@ -84,20 +96,20 @@ def line_hashes(lines: pa.StringArray) -> U64:
     hashes = np.zeros(len(lines), np.uint64)
     plain, offsets = text_bytes(pc.ascii_lower(trimmed.filter(pa.array(is_ascii))))
     digest, view, bounds = xxhash.xxh3_64_intdigest, plain.data, offsets.tolist()
-    # Python loops with a reason: one C call a line (0.2 us); and lower case is Python's own where it is more than a
-    # table (final sigma, dotted I), as equal must mean what it meant for C4 (1 us a line that is not ASCII).
-    found = (digest(view[a:b]) for a, b in itertools.pairwise(bounds))
-    hashes[is_ascii] = np.fromiter(found, np.uint64, len(bounds) - 1)
+    # Python loops: one C call a line (0.2 us); and Python's own lower case where it is more than a table (final sigma,
+    # dotted I), because equal must mean what it meant for C4 (1 us a line that is not ASCII).
+    digests = (digest(view[a:b]) for a, b in itertools.pairwise(bounds))
+    hashes[is_ascii] = np.fromiter(digests, np.uint64, len(bounds) - 1)
     wide = trimmed.filter(pa.array(~is_ascii)).to_pylist()
     hashes[~is_ascii] = np.fromiter((digest(line.lower().encode()) for line in wide), np.uint64, len(wide))
     return hashes
 
 
 def url_order(documents: pa.RecordBatch) -> I64:
-    """The first 64 bits of the MD5 of each URL, or where there is none of the id, in the order of their hex digits."""
+    """The first 64 bits of the MD5 of each URL, or of the id where there is none, in the order of their hex digits."""
     names = pc.if_else(pc.greater(pc.fill_null(pc.binary_length(documents.column("url")), 0), 0),
                        documents.column("url"), documents.column("id"))  # fmt: skip
-    # Python loop with a reason: one C call a document (0.5 us) against kilobytes of text each.
+    # Python loop: one C call a document (0.5 us) for kilobytes of text.
     digests = b"".join(hashlib.md5(n.encode(), usedforsecurity=False).digest()[:8] for n in names.to_pylist())
     return (np.frombuffer(digests, ">u8").astype(np.uint64) ^ np.uint64(1 << 63)).view(np.int64)
 
@@ -109,7 +121,7 @@ def cut_lines(
     *,
     enough: Enough | None,
     min_words: int = 0,
-    keep_pieces: bool = False,
+    map_offsets: bool = False,
 ) -> Cut:
     """Cut lines out of a batch. ``lines``: its rows of `hash_lines`; ``cuts.rows`` count from its first line.
 
@@ -126,8 +138,8 @@ def cut_lines(
     verdicts = _verdicts(shorter, lost > 0, enough, min_words)
     position = documents.schema.get_field_index("text")
     changed = documents.set_column(position, documents.schema.field("text"), shorter)
-    if keep_pieces:
-        changed = with_pieces(changed, after_cut(documents, *regions))
+    if map_offsets:
+        changed = with_offset_map(changed, documents, *regions)
     repeats = _repeats(documents, changed, cuts, starts, stops, owners, verdicts)
     stay = changed.filter(pa.array(verdicts == _STAYS))
     sizes = np.diff(text_bytes(shorter)[1])
@@ -143,18 +155,18 @@ def cut_lines(
 
 
 def _regions(rows: I64, starts: I64, stops: I64, offsets: I64, owners: I64) -> tuple[I64, I64]:
-    """Byte regions to leave out, one for each run of cut lines, with the line feed that goes with it."""
+    """Byte regions to cut, one for each run of cut lines, with one line feed each."""
     if not len(rows):
         return rows, rows
     breaks = (np.diff(rows) != 1) | (np.diff(owners[rows]) != 0)
     first, last = rows[np.r_[True, breaks]], rows[np.r_[breaks, True]]
     owner = owners[first]
-    has_before, has_behind = first > offsets[owner], last + 1 < offsets[owner + 1]
-    return starts[first] - has_before, stops[last] + (~has_before & has_behind)
+    has_before, has_after = first > offsets[owner], last + 1 < offsets[owner + 1]
+    return starts[first] - has_before, stops[last] + (~has_before & has_after)
 
 
 def _verdicts(text: pa.StringArray, changed: Bools, enough: Enough | None, min_words: int) -> I64:
-    """`_STAYS` or the number of the reason in `REASONS` for each document, which are judged in that order."""
+    """`_STAYS` or the index in `REASONS` for each document; reasons are checked in that order."""
     verdicts = np.full(len(text), _STAYS)
     if min_words:
         words = pc.list_value_length(pc.utf8_split_whitespace(pc.utf8_trim_whitespace(text.filter(pa.array(changed)))))
@@ -175,15 +187,15 @@ def _repeats(
     owners: I64,
     verdicts: I64,
 ) -> pa.RecordBatch:
-    """REPEATS rows: lines that were cut, those that follow each other as their copies do together; then pages."""
+    """REPEATS rows: runs of cut lines whose copies are consecutive too, then the dropped pages."""
     data, ends = text_bytes(documents.column("text"))
-    first, last, texts = _told(data, cuts, starts, stops, owners)
+    first, last, texts = _visible_runs(data, cuts, starts, stops, owners)
     pages = np.flatnonzero(verdicts != _STAYS)
     rows = np.r_[owners[cuts.rows[first]], pages]
     inside, nothing = ends[owners[cuts.rows[first]]], pa.nulls(len(pages))
     begin = np.r_[starts[cuts.rows[first]] - inside, np.zeros(len(pages), np.int64)]
     end = np.r_[stops[cuts.rows[last]] - inside, np.diff(ends)[pages]]
-    begin[: len(first)] = original(documents, rows[: len(first)], begin[: len(first)])
+    begin[: len(first)] = original_offsets(documents, rows[: len(first)], begin[: len(first)])
     reasons = np.r_[np.zeros(len(first), np.int64), verdicts[pages]].astype(np.int16)
     columns: list[Any] = [
         documents.column("id").take(pa.array(rows)),
@@ -199,19 +211,19 @@ def _repeats(
     return pa.RecordBatch.from_arrays(columns, schema=REPEATS).take(pa.array(np.argsort(rows, kind="stable")))
 
 
-def _told(data: U8, cuts: Cuts, starts: I64, stops: I64, owners: I64) -> tuple[I64, I64, pa.StringArray]:
+def _visible_runs(data: U8, cuts: Cuts, starts: I64, stops: I64, owners: I64) -> tuple[I64, I64, pa.StringArray]:
     """The first, the last and the text of each run of cut lines (`_runs`) that has a row.
 
-    Lines of nothing but white space have no row of their own: nobody misses them, and there are as many as paragraphs.
+    Lines of white space alone have no row of their own: nobody misses them, and there are as many as paragraphs.
     """
     first, last = _runs(cuts, owners)
     texts = byte_slices(data, starts[cuts.rows[first]], stops[cuts.rows[last]])
-    told = pc.greater(pc.binary_length(pc.utf8_trim_whitespace(texts)), 0).to_numpy(zero_copy_only=False)
-    return first[told], last[told], texts.filter(pa.array(told))
+    visible = pc.greater(pc.binary_length(pc.utf8_trim_whitespace(texts)), 0).to_numpy(zero_copy_only=False)
+    return first[visible], last[visible], texts.filter(pa.array(visible))
 
 
 def _runs(cuts: Cuts, owners: I64) -> tuple[I64, I64]:
-    """The first and the last of each run of cut lines whose copies follow each other in one document too."""
+    """The first and the last of each run of cut lines whose copies are consecutive lines of one document too."""
     breaks = (np.diff(cuts.rows) != 1) | (np.diff(owners[cuts.rows]) != 0)
     breaks |= cuts.places[1:] != cuts.places[:-1] + np.uint64(1)
     breaks |= pc.not_equal(cuts.documents[1:], cuts.documents[:-1]).to_numpy(zero_copy_only=False)
@@ -220,7 +232,7 @@ def _runs(cuts: Cuts, owners: I64) -> tuple[I64, I64]:
 
 
 def _tallies(repeats: pa.RecordBatch, cut: int, lost: int, verdicts: I64, sizes: I64) -> dict[str, dict[str, int]]:
-    """Lines that went count with their line feeds: input = output + all tallies, in bytes."""
+    """Bytes of lines include their line feeds: input = output + all tallies."""
     tallies = {REASONS[0]: {"rows": cut, "bytes": lost}} if cut else {}
     for number in range(1, len(REASONS)):
         dropped = verdicts == number
@@ -229,23 +241,13 @@ def _tallies(repeats: pa.RecordBatch, cut: int, lost: int, verdicts: I64, sizes:
     return tallies
 
 
-# MERGED DOCSTRING of corpusforge.work.lines:
-# The method `lines`, unit by unit: hash a document shard's lines, then cut those that repeat.
-#
-# Comes in: document shards (a unit is one shard). Goes out: as for exact spans (`work.dedupe`), with lines in their
-# place. The one decision: sentences of what is left are counted in the first characters of a text before its whole.
-
-GLANCE = 1000
-"""Characters that hold enough sentences of nearly every page (own measurement)."""
-
-
 @dataclasses.dataclass(frozen=True)
 class HashLinesWork(HashWork):
     """Writes the line hashes of a document shard."""
 
     def hash(self, documents: pa.RecordBatch) -> pa.RecordBatch:
         """SPANS of a batch."""
-        return hash_lines(documents, survivor=self.survivor)
+        return hash_lines(documents, keep=self.keep)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -254,22 +256,21 @@ class CutLinesWork(CutWork):
 
     counter: SentenceCounter = dataclasses.field(default_factory=lambda: SentenceCounter("builtin"))
 
-    def cut(self, documents: pa.RecordBatch, rows: pa.RecordBatch, cuts: Cuts, keep_pieces: bool) -> Cut:
+    def cut(self, documents: pa.RecordBatch, rows: pa.RecordBatch, cuts: Cuts, map_offsets: bool) -> Cut:
         """What stays of a batch. ``rows``: its SPANS."""
         enough = functools.partial(enough_sentences, self.counter, self.min_sentences) if self.min_sentences else None
-        return cut_lines(documents, rows, cuts, enough=enough, min_words=self.min_words, keep_pieces=keep_pieces)
+        return cut_lines(documents, rows, cuts, enough=enough, min_words=self.min_words, map_offsets=map_offsets)
 
 
 def enough_sentences(counter: SentenceCounter, needed: int, texts: pa.StringArray) -> Bools:
-    """Whether each text has ``needed`` sentences.
+    """Whether each text has ``needed`` sentences, which are counted in its first characters before the whole text.
 
     >>> enough_sentences(SentenceCounter("builtin"), 2, pa.array(["One. Two.", "One and two."])).tolist()
     [True, False]
     """
-    found = np.zeros(len(texts), np.bool_)
     begins = pc.utf8_slice_codeunits(texts, 0, GLANCE)
-    # One sentence more in the beginning: where it is cut off, the last decision might be another one.
-    found[:] = counter.enough(begins, np.arange(len(texts) + 1), needed + 1)
-    unsure = np.flatnonzero(~found)
-    found[unsure] = counter.enough(texts.take(pa.array(unsure)), np.arange(len(unsure) + 1), needed)
-    return found
+    # One more sentence in the beginning of a text: where that is truncated its last sentence may not be one.
+    has_enough = counter.enough(begins, np.arange(len(texts) + 1), needed + 1)
+    unsure = np.flatnonzero(~has_enough)
+    has_enough[unsure] = counter.enough(texts.take(pa.array(unsure)), np.arange(len(unsure) + 1), needed)
+    return has_enough

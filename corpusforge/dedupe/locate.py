@@ -1,9 +1,11 @@
-"""Where sentences stand: from places (unit and sentence row) to document ids and byte offsets.
+"""Find where kept copies are: from places (unit and sentence row) to document ids and byte offsets.
 
-Comes in: places of any units, and where the units' span hashes lie. Goes out: an id and an offset for each place. The
-one decision: columns are memory-mapped and only the rows asked for are touched. A unit of a large corpus has copies in
-nearly every other one, so reading those units' columns whole would take the square of the number of units. (URLs cannot
-be mapped: there each unit that is asked for is read as a stream.)
+A unit of a large corpus has copies in nearly every other unit, so reading those units' columns whole would take the
+square of the number of units. On local disks the columns are memory-mapped and only the wanted rows are touched
+(`locate_copies`). Files on object stores cannot be mapped; there every unit asks all others in one shuffle, each unit's
+span hashes are read once to answer all of them, and the answers are written to ``where/`` (`locate_remotely`).
+
+    units -> questions -> group by who is asked -> answers -> group by who asked -> where/
 """
 
 from __future__ import annotations
@@ -19,43 +21,58 @@ import pyarrow as pa
 
 from corpusforge import errors, shards
 from corpusforge.arrays import I32, I64, U64
-from corpusforge.dedupe.spans import row_of, unit_of
+from corpusforge.dedupe.job import Job
+from corpusforge.dedupe.spans import pack, pack_groups, row_of, unit_of, unpack
 
 _MAPPED = 64
-"""Units kept mapped by a process: each holds a file descriptor, of which there may be 256 (macOS)."""
+"""Units kept mapped by a process: each holds a file descriptor, of which there may be only 256 (macOS)."""
+
+WHERE = pa.schema(
+    [
+        pa.field("place", pa.uint64(), nullable=False),
+        pa.field("document", pa.string(), nullable=False),
+        pa.field("start", pa.int64(), nullable=False),  # in the text as it came to the stage
+    ]
+)
+"""The document and the byte offset of the sentence at a place, ascending by place."""
+
+
+def span_path(folder: str, unit: int) -> str:
+    """The file of a unit's SPANS rows."""
+    return shards.join(folder, f"spans/part-{unit:05d}-00000.arrow")
 
 
 class _Part(NamedTuple):
     """A batch of a unit's SPANS, as views."""
 
-    first: int  # sentence row of the unit it begins with
+    first: int  # sentence row of the unit that it begins with
     offsets: I32  # its document i owns starts[offsets[i]:offsets[i + 1]]
     starts: npt.NDArray[Any]  # in the text as it came to the stage
     documents: pa.StringArray
 
 
-def locate_copies(places: U64, path_of: Callable[[int], str]) -> tuple[pa.StringArray, I64]:
+def locate_copies(places: U64, folder: str) -> tuple[pa.StringArray, I64]:
     """The document id and the byte offset of the sentence at each place.
 
-    ``path_of``: gives the path of a unit's SPANS shard. Raises `errors.ManifestInvalid` where one cannot be read.
+    ``folder``: of the units' SPANS. Raises `errors.ManifestInvalid` where a shard cannot be read.
     """
     wanted, back = np.unique(places, return_inverse=True)
     units, bounds = np.unique(unit_of(wanted), return_index=True)
     names: list[pa.Array] = [pa.array([], pa.string())]
     starts: list[I64] = [np.zeros(0, np.int64)]
-    for unit, asked in zip(units.tolist(), np.split(row_of(wanted), bounds[1:]), strict=False):
-        for part in _parts(path_of(unit)):
-            behind = part.first + int(part.offsets[-1] - part.offsets[0])
-            a, b = np.searchsorted(asked, [part.first, behind]).tolist()
+    for unit, rows in zip(units.tolist(), np.split(row_of(wanted), bounds[1:]), strict=False):
+        for part in _parts(span_path(folder, unit)):
+            end = part.first + int(part.offsets[-1] - part.offsets[0])
+            a, b = np.searchsorted(rows, [part.first, end]).tolist()
             if a < b:
-                rows = (asked[a:b] - part.first + part.offsets[0]).astype(np.int32)  # as the offsets: else a copy
-                names.append(part.documents.take(pa.array(np.searchsorted(part.offsets, rows, "right") - 1)))
-                starts.append(part.starts[rows].astype(np.int64))
+                here = (rows[a:b] - part.first + part.offsets[0]).astype(np.int32)  # as the offsets: else a copy
+                names.append(part.documents.take(pa.array(np.searchsorted(part.offsets, here, "right") - 1)))
+                starts.append(part.starts[here].astype(np.int64))
     return pa.concat_arrays(names).take(pa.array(back)), np.concatenate(starts)[back]
 
 
 def forget() -> None:
-    """Let go of the mapped files, so that removing them frees their space."""
+    """Close the mapped files, so that removing them frees their space."""
     _mapped.cache_clear()
 
 
@@ -63,15 +80,15 @@ def _parts(path: str) -> list[_Part]:
     if shards.is_remote(path):
         return _open(path)
     try:
-        found = Path(path).stat()
+        status = Path(path).stat()
     except OSError as error:
         raise errors.ManifestInvalid(path, f"unreadable shard ({error})", "run the stage again") from None
-    return _mapped(path, (found.st_mtime_ns, found.st_ino, found.st_size))
+    return _mapped(path, (status.st_mtime_ns, status.st_ino, status.st_size))
 
 
 @functools.lru_cache(maxsize=_MAPPED)
 def _mapped(path: str, written: tuple[int, int, int]) -> list[_Part]:
-    """``written``: tells a file from another that had its name before."""
+    """``written``: distinguishes a file from another that had its name before."""
     return _open(path)
 
 
@@ -87,77 +104,72 @@ def _open(path: str) -> list[_Part]:
     return parts
 
 
-# MERGED DOCSTRING of corpusforge.work.where:
-# Where copies stand, asked and answered by units: for folders on object stores, whose files cannot be mapped.
-#
-# Comes in: places that a unit asks for, and the units they lie in. Goes out: ``where/``, a file a unit with
-# the document
-# and the offset of each. The one decision: a unit's span hashes are read once and answer all who ask, so that what is
-# read grows with the corpus and not with the square of its units. On local disks `places.locate` reads what it needs.
+def locate_remotely(job: Job, wanted: Callable[[int], U64]) -> None:
+    """Write ``where/`` of a method whose scratch is on an object store; on a local disk there is nothing to do.
 
-PathOf = Callable[[int], str]
-"""Gives the path of a unit's SPANS shard."""
-
-WHERE = pa.schema(
-    [
-        pa.field("place", pa.uint64(), nullable=False),
-        pa.field("document", pa.string(), nullable=False),
-        pa.field("start", pa.int64(), nullable=False),  # in the text as it came to the stage
-    ]
-)
-"""The document and the byte offset of the sentence at a place, ascending by place."""
+    ``wanted``: the places that a unit needs to locate.
+    """
+    if not shards.is_remote(job.scratch):
+        return
+    mark = shards.join(_where_folder(job.scratch), "all.json")
+    if not shards.exists(mark):
+        job.engine.shuffle(
+            [unit.number for unit in job.units],
+            functools.partial(ask, wanted),
+            functools.partial(answer, job.scratch),
+            functools.partial(write_answers, job.scratch),
+            folder=job.scratch,
+        )
+        shards.write_json(mark, {"units": len(job.units)})
 
 
-def where_folder(folder: str) -> str:
-    """Where answers go, below the folder of a method's span hashes."""
-    return shards.join(folder, "where")
+def ask(wanted: Callable[[int], U64], unit: int) -> Iterator[tuple[int, bytes]]:
+    """The questions of a unit to others: (the other, the asking unit and the places that it wants)."""
+    places = np.unique(wanted(unit))
+    for other, block in pack_groups(unit_of(places), places):
+        yield other, pack(np.array([unit], np.uint64)) + block
 
 
-def questions(unit: int, places: U64) -> Iterator[tuple[int, bytes]]:
-    """What a unit asks of others: (the other, packed: the unit and the places)."""
-    wanted = np.unique(places)
-    units, first = np.unique(unit_of(wanted), return_index=True)
-    for other, asked in zip(units.tolist(), np.split(wanted, first[1:]), strict=False):
-        yield other, np.r_[np.uint64(unit), asked].astype("<u8").tobytes()
-
-
-def answers(path_of: PathOf, asked: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+def answer(folder: str, asked: int, questions: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     """The answers of one unit to all who ask it: (who asked, a WHERE batch as an Arrow stream)."""
-    blocks = [np.frombuffer(block, "<u8").astype(np.uint64, copy=False) for block in asked]
-    askers, many = [int(block[0]) for block in blocks], [block[1:] for block in blocks]
-    documents, starts = locate_copies(np.concatenate(many), path_of)
+    many = [unpack([question], 1)[0] for question in questions]
+    documents, starts = locate_copies(np.concatenate([question[1:] for question in many]), folder)
     first = 0
-    for asker, places in zip(askers, many, strict=True):
+    for asker, places in ((int(question[0]), question[1:]) for question in many):
         part = slice(first, first + len(places))
-        columns = [pa.array(places), documents[part], pa.array(starts[part])]
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, WHERE) as writer:
+            columns = [pa.array(places), documents[part], pa.array(starts[part])]
             writer.write(pa.RecordBatch.from_arrays(columns, schema=WHERE))
         yield asker, sink.getvalue().to_pybytes()
         first += len(places)
 
 
 def write_answers(folder: str, unit: int, packed: Iterable[bytes]) -> None:
-    """Write what a unit asked for, from all that answered."""
+    """Write the answers that a unit got from all others."""
     batches = [batch for block in packed for batch in pa.ipc.open_stream(block)]
     table = pa.Table.from_batches(batches, WHERE).sort_by("place").combine_chunks()
-    writer = shards.ShardWriter(where_folder(folder), _name(unit), WHERE, "arrow")
+    writer = shards.ShardWriter(_where_folder(folder), _where_name(unit), WHERE, "arrow")
     for batch in table.to_batches():
         writer.write(batch)
     writer.finish()
 
 
-def locate_for(unit: int, places: U64, folder: str, path_of: PathOf) -> tuple[pa.StringArray, I64]:
-    """The document id and the byte offset of the sentence at each place that ``unit`` asks for."""
-    path = shards.join(where_folder(folder), _name(unit))
+def locate_for(unit: int, places: U64, folder: str) -> tuple[pa.StringArray, I64]:
+    """The document id and the byte offset of the sentence at each place that ``unit`` needs."""
+    path = shards.join(_where_folder(folder), _where_name(unit))
     if not shards.is_remote(folder) or not shards.exists(path):
-        return locate_copies(places, path_of)
+        return locate_copies(places, folder)
     table = pa.Table.from_batches(shards.read_shard(path), WHERE).combine_chunks()
-    found = pa.array(np.searchsorted(table["place"].to_numpy(), places))
-    kept = table.select(["document", "start"]).take(found).combine_chunks()
-    names = pa.concat_arrays([pa.array([], pa.string()), *kept["document"].chunks])
-    return names, kept["start"].to_numpy()
+    rows = pa.array(np.searchsorted(table["place"].to_numpy(), places))
+    copies = table.select(["document", "start"]).take(rows).combine_chunks()
+    names = pa.concat_arrays([pa.array([], pa.string()), *copies["document"].chunks])
+    return names, copies["start"].to_numpy()
 
 
-def _name(unit: int) -> str:
+def _where_folder(folder: str) -> str:
+    return shards.join(folder, "where")
+
+
+def _where_name(unit: int) -> str:
     return f"part-{unit:05d}-00000.arrow"

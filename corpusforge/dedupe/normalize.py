@@ -1,15 +1,19 @@
-"""When two sentences say the same: normalize a column of sentences and hash every row of it.
-
-Comes in: byte spans of sentences (`text.Spans`). Goes out: one 64-bit hash a sentence, and which have no words at all.
+"""Normalize text for comparison: the hash of every sentence's normal form, and of every word.
 
 The normal form of a sentence is its words in lower case with one space between them. A *word* is a run of characters
-that separate nothing; separators are all white space, punctuation and invisible characters, that is Unicode categories
-Z, P, Cc and Cf. Symbols (S: ``+ $ < = >``, emoji) belong to words, so that "C" stays different from "C++". Lower case
-is the simple mapping, character by character. With ``fold_numbers`` every decimal digit becomes ``0``; it is off by
-default because it makes "rose 3.5 % in 2021" equal "rose 9.1 % in 1999".
+that are not separators; separators are all white space, punctuation and invisible characters, that is, the Unicode
+categories Z, P, Cc and Cf. Symbols (S: ``+ $ < = >``, emoji) belong to words, so that "C" stays different from "C++".
+Lower case is the simple mapping, character by character. With ``fold_numbers`` every decimal digit becomes ``0``; this
+is off by default because it makes "rose 3.5 % in 2021" equal "rose 9.1 % in 1999".
 
-Decision: ASCII sentences go through a byte table, the others through a code point table of the same content. Both end
-in the same UTF-8 bytes, so "It's" and "It’s" are equal.
+ASCII sentences go through a byte table, all others through a code point table of the same content. Both end in the same
+UTF-8 bytes, so "It's" and "It’s" are equal.
+
+`hash_words` gives one 64-bit hash a word, from which shingles are made. In scripts without spaces between words every
+character is a word of its own (`_UNSPACED`); otherwise a paragraph of Chinese would be a handful of words, and no
+near-duplicate of it would share a shingle of five. Words are lower-cased in place, in the bytes of the text, and hashed
+eight bytes at a time for all words at once. The few characters whose lower case has another length in UTF-8 (the Kelvin
+sign, the Turkish I with a dot) stay as they are in place; words that contain one are hashed one by one.
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ from corpusforge.text import Spans, byte_slices, text_bytes
 
 _SPACE = 0x20
 _AT_ONCE = 8 << 20
-"""Bytes of text normalised at once, of one large document too: takes about fifteen times as much memory."""
+"""Bytes of text normalized at once, also within one large document: needs about fifteen times as much memory."""
 _SEPARATING = frozenset(["Zs", "Zl", "Zp", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Cc", "Cf"])
 
 Codes = npt.NDArray[Any]
@@ -66,24 +70,24 @@ def sentence_hashes(spans: Spans, *, fold_numbers: bool = False) -> tuple[U64, B
 
 
 def normalize(spans: Spans, *, fold_numbers: bool = False) -> pa.StringArray:
-    """The normal forms themselves, one a sentence: what `sentence_hashes` hashes.
+    """The normal form of each sentence: the text that `sentence_hashes` hashes.
 
     >>> data = np.frombuffer("Größe: 3,5 - «OK»!".encode(), np.uint8)
     >>> zero = np.zeros(1, np.int64)
     >>> normalize(Spans(data, zero, zero + len(data), np.array([0, 1]), zero)).to_pylist()
     ['größe 3 5 ok']
     """
-    found: list[str] = [""] * len(spans.starts)
+    texts = [""] * len(spans.starts)
     for chosen, (data, starts, stops) in _normal_forms(spans, fold_numbers):
         view = data.tobytes()
-        # Python loop with a reason: for inspection and tests; the stage only hashes.
+        # Python loop: only for inspection and tests; the stage hashes.
         for row, a, b in zip(np.flatnonzero(chosen).tolist(), starts.tolist(), stops.tolist(), strict=True):
-            found[row] = view[a:b].decode()
-    return pa.array(found, pa.string())
+            texts[row] = view[a:b].decode()
+    return pa.array(texts, pa.string())
 
 
 def _normal_forms(spans: Spans, fold_numbers: bool) -> list[tuple[Bools, Forms]]:
-    """The sentences in two groups, ASCII and not: (which rows, their normal forms in UTF-8)."""
+    """Normal forms in two groups, of ASCII sentences and of the others: (which rows, their forms in UTF-8)."""
     if not len(spans.starts):
         return []
     first, last = int(spans.starts[0]), int(spans.stops[-1])
@@ -116,7 +120,7 @@ def _wide_forms(data: U8, offsets: I64, fold_numbers: bool) -> Forms:
 
 
 def _collapse(mapped: Codes, offsets: I64) -> Forms:
-    """Keep words and one separator behind each, then leave out separators at the ends of sentences."""
+    """Keep words and one separator after each, then drop separators at the ends of sentences."""
     in_word = mapped != _SPACE
     kept = in_word.copy()
     kept[1:] |= in_word[:-1]
@@ -132,7 +136,7 @@ def _collapse(mapped: Codes, offsets: I64) -> Forms:
 
 
 def _hash_each(forms: Forms) -> U64:
-    # Python loop with a reason: one C call a sentence (about 0.2 us) against a hundred bytes of text each.
+    # Python loop: one C call a sentence (about 0.2 us) for a hundred bytes of text.
     digest, view = xxhash.xxh3_64_intdigest, memoryview(forms.data.tobytes())
     pairs = zip(forms.starts.tolist(), forms.stops.tolist(), strict=True)
     return np.fromiter((digest(view[a:b]) for a, b in pairs), np.uint64, len(forms.starts))
@@ -156,9 +160,9 @@ def code_table(fold_numbers: bool) -> U32:
 
 
 def _mapped(codes: I64, fold_numbers: bool) -> U32:
-    """The normal form of code points: their lower case, a space, or a zero. A tenth of what a loop of Python takes."""
-    text = codes.astype("<u4").tobytes().decode("utf-32-le").replace("\u0130", "I")  # of two characters in lower case
-    # Each on its own, between spaces: the lower case of a sigma depends on what is beside it.
+    """The normal form of code points: their lower case, a space, or a zero. Ten times as fast as a Python loop."""
+    text = codes.astype("<u4").tobytes().decode("utf-32-le").replace("\u0130", "I")  # its lower case has two characters
+    # Separated by spaces, because the lower case of a sigma depends on its neighbors.
     mapped = np.frombuffer(" ".join(text).lower().encode("utf-32-le"), "<u4")[::2].astype(np.uint32)
     kinds = list(map(unicodedata.category, text))
     if fold_numbers:
@@ -167,25 +171,10 @@ def _mapped(codes: I64, fold_numbers: bool) -> U32:
     return mapped
 
 
-# MERGED DOCSTRING of corpusforge.dedupe.words:
-# One 64-bit hash a word: what shingles are made of.
-#
-# Comes in: byte spans of sentences (`text.Spans`). Goes out: the hash of every word in the order of the text, and which
-# words each sentence owns.
-#
-# Words are those of `normalise`: lower-case runs of characters between separators, equal in UTF-8. One thing more: in
-# scripts that put no spaces between words every character is a word of its own (`_UNSPACED`), for otherwise a paragraph
-# of Chinese would be a handful of words and no near copy of it would share a shingle of five.
-#
-# Decision: words are found and lower-cased in place, in the bytes of the text, and hashed eight bytes at a time for all
-# words at once. The few characters whose lower case has another length in UTF-8 (the Kelvin sign, the Turkish I with a
-# dot) stay as they are in place; words that hold one are hashed one by one.
-
 LONG_WORD = 64
-"""Words of more bytes than this are hashed one by one with xxh3-64: sixteen-byte words fill a page of English, longer
-ones are addresses and encoded data, and without a bound one of a megabyte would make 131,072 rounds."""
+"""Words of more bytes than this are hashed one by one with xxh3-64. English words have up to sixteen bytes; longer ones
+are addresses and encoded data, and without a bound a word of a megabyte would take 131,072 rounds."""
 
-_SPACE = 0x20
 _BLOCK = 8
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # the golden ratio, as in `seeds`
 _UNSPACED = (
@@ -200,7 +189,7 @@ _UNSPACED = (
     (0x20000, 0x3FFFF),  # CJK ideographs, extensions B and up
 )
 """Unicode blocks (Blocks.txt) of the line breaking classes ID, CJ and SA of UAX 14: text without spaces. Korean has
-spaces and stays as it is."""
+spaces and is not among them."""
 
 
 class Words(NamedTuple):
@@ -211,19 +200,19 @@ class Words(NamedTuple):
 
 
 class _Bytes(NamedTuple):
-    """Text in its normal form, byte by byte: separators are 0, and ``cuts`` tells where a word must end."""
+    """Text in its normal form, byte by byte: separators are 0, and ``cuts`` marks where a word must end."""
 
     data: U8
     cuts: Bools
-    odd: I64  # where characters stand whose lower case has another length
+    odd: I64  # positions of characters whose lower case has another length
 
 
 def hash_words(sentences: Spans, *, fold_numbers: bool = False) -> Words:
     """The hash of every word of every sentence.
 
     >>> data = np.frombuffer(b"So it is. IT, IS", np.uint8)
-    >>> found = hash_words(Spans(data, np.array([0, 10]), np.array([9, 16]), np.array([0, 2]), np.array([0])))
-    >>> found.offsets.tolist(), (found.hashes[1:3] == found.hashes[3:]).tolist()
+    >>> words = hash_words(Spans(data, np.array([0, 10]), np.array([9, 16]), np.array([0, 2]), np.array([0])))
+    >>> words.offsets.tolist(), (words.hashes[1:3] == words.hashes[3:]).tolist()
     ([0, 3, 5], [True, True])
     """
     if not len(sentences.starts):
@@ -241,13 +230,13 @@ def hash_words(sentences: Spans, *, fold_numbers: bool = False) -> Words:
 
 
 def whole_documents(text: pa.StringArray) -> Spans:
-    """Every document of a column as one sentence: its words are the same, for no sentence ends inside a word."""
+    """Every document of a column as one sentence. Its words are the same, since no sentence ends inside a word."""
     data, offsets = text_bytes(text)
     return Spans(data, offsets[:-1], offsets[1:], np.arange(len(offsets)), offsets[:-1])
 
 
 def hash_word(word: bytes) -> int:
-    """The hash of one word in its normal form: what `hash_words` gives for it.
+    """The hash that `hash_words` gives a word; ``word`` is in its normal form.
 
     >>> hex(hash_word(b"so"))
     '0x...'
@@ -259,7 +248,7 @@ def hash_word(word: bytes) -> int:
 
 
 def _normal_bytes(text: U8, fold_numbers: bool) -> _Bytes:
-    """Lower case and separators in place; beyond ASCII only where bytes are not ASCII."""
+    """Lower-case text and mark separators in place; decode only where bytes are not ASCII."""
     data = _byte_table(fold_numbers).take(text)
     cuts = np.zeros(len(text) + 1, np.bool_)
     leads = np.flatnonzero(text >= 0xC0)
@@ -274,14 +263,14 @@ def _normal_bytes(text: U8, fold_numbers: bool) -> _Bytes:
     for k in range(4):
         inside = separates & (widths > k)
         data[leads[inside] + k] = 0
-    alone = _is_unspaced(mapped)  # of the normal form: a Thai digit folded to 0 is a digit among digits
+    alone = _is_unspaced(mapped)  # in the normal form: a Thai digit folded to 0 is a digit like others
     cuts[leads[alone]] = True
     cuts[leads[alone] + widths[alone]] = True
     return _Bytes(data, cuts, leads[changed & ~same_length])
 
 
 def _characters(text: U8, leads: I64) -> tuple[I64, I64]:
-    """Code points and widths in bytes of the characters that begin at ``leads`` (two bytes or more each)."""
+    """Code points and widths in bytes of the characters that begin at ``leads``, each of two bytes or more."""
     lead = text[leads].astype(np.int64)
     widths = 2 + (lead >= 0xE0) + (lead >= 0xF0)
     codes = lead & (0xFF >> (widths + 1))
@@ -296,7 +285,7 @@ def _utf8_width(codes: U32) -> I64:
 
 
 def _write(data: U8, leads: I64, codes: U32, widths: I64) -> None:
-    """Write characters of two bytes or more over the ones of equal width at ``leads``."""
+    """Overwrite the characters at ``leads`` with others of the same width, of two bytes or more."""
     for width, mark in ((2, 0xC0), (3, 0xE0), (4, 0xF0)):
         chosen = widths == width
         at, code = leads[chosen], codes[chosen]
@@ -314,17 +303,17 @@ def _word_bounds(normal: _Bytes) -> tuple[I64, I64]:
     """Where words start and stop, ascending."""
     inside = np.zeros(len(normal.data) + 2, np.bool_)
     np.not_equal(normal.data, 0, out=inside[1:-1])
-    before, behind = inside[:-1], inside[1:]
-    begins = behind & (~before | normal.cuts)
-    ends = before & (~behind | normal.cuts)
+    before, after = inside[:-1], inside[1:]
+    begins = after & (~before | normal.cuts)
+    ends = before & (~after | normal.cuts)
     return np.flatnonzero(begins), np.flatnonzero(ends)
 
 
 def _hash_blocks(data: U8, starts: I64, stops: I64) -> U64:
-    """Hash words in blocks of eight bytes, all words at once: a round for each block that any of them still has."""
+    """Hash words in blocks of eight bytes, all words at once, in as many rounds as the longest word has blocks."""
     padded = np.zeros(len(data) + _BLOCK, np.uint8)
     padded[: len(data)] = data
-    # Byte i begins block i: a view that overlaps itself, so that one look-up loads the eight bytes of a word.
+    # Block i begins at byte i: a view that overlaps itself, so that one lookup loads eight bytes of a word.
     blocks = np.ndarray((len(data),), "<u8", padded, strides=(1,))
     hashes = _step(np.zeros(len(starts), np.uint64), blocks[starts] & _mask(stops - starts))
     left = np.flatnonzero((stops - starts > _BLOCK) & (stops - starts <= LONG_WORD))
@@ -338,7 +327,7 @@ def _hash_blocks(data: U8, starts: I64, stops: I64) -> U64:
 
 
 def _step(hashes: U64, blocks: U64) -> U64:
-    """Take in one block: a bijection of the block, so words of up to eight bytes never collide."""
+    """Mix one block into each hash: a bijection of the block, so words of up to eight bytes never collide."""
     with np.errstate(over="ignore"):
         mixed = (hashes ^ blocks) * _MULTIPLIER
     return np.asarray(mixed ^ (mixed >> np.uint64(29)))
@@ -352,29 +341,29 @@ _MASKS = np.array([(1 << 8 * size) - 1 for size in range(_BLOCK + 1)], np.uint64
 
 
 def _hash_long(hashes: U64, data: U8, starts: I64, stops: I64) -> None:
-    # Python loop with a reason: one C call for each word that no person wrote.
+    # Python loop: one C call for each word that no person wrote.
     for word in np.flatnonzero(stops - starts > LONG_WORD).tolist():
         hashes[word] = xxhash.xxh3_64_intdigest(data[starts[word] : stops[word]].tobytes())
 
 
 def _hash_odd(hashes: U64, text: U8, starts: I64, stops: I64, odd: I64, fold_numbers: bool) -> None:
-    """Hash words anew that hold a character whose lower case has another length."""
+    """Hash again the words that contain a character whose lower case has another length."""
     if not len(odd):
         return
-    table, view, known = code_table(fold_numbers), text.tobytes(), dict[bytes, int]()
+    table, view, hashed = code_table(fold_numbers), text.tobytes(), dict[bytes, int]()
     words = np.searchsorted(starts, odd, "right") - 1
     words = words[np.concatenate([[True], words[1:] != words[:-1]])]
-    # Python loop with a reason: such characters are rare in all languages but Turkish (one word in a hundred).
+    # Python loop: such characters are rare in all languages but Turkish (one word in a hundred).
     for word, start, stop in zip(words.tolist(), starts[words].tolist(), stops[words].tolist(), strict=True):
         raw = view[start:stop]
-        if raw not in known:
-            known[raw] = hash_word("".join(chr(table[ord(c)]) for c in raw.decode()).encode())
-        hashes[word] = known[raw]
+        if raw not in hashed:
+            hashed[raw] = hash_word("".join(chr(table[ord(c)]) for c in raw.decode()).encode())
+        hashes[word] = hashed[raw]
 
 
 @functools.cache
 def _byte_table(fold_numbers: bool) -> U8:
-    """Normal forms of bytes: separators 0, ASCII in lower case, the rest as it is."""
+    """Normal forms of bytes: 0 for separators, ASCII in lower case, others unchanged."""
     table = np.arange(256, dtype=np.uint8)
     table[:128] = ascii_table(fold_numbers)[:128]
     table[table == _SPACE] = 0

@@ -1,52 +1,226 @@
-"""The signed items of a unit, as views of mapped files.
+"""Sign the items of a unit, store them, and compare them: what `near_spans` and `documents` share.
 
-Comes in: the folder that `near.SignWork` wrote to, a unit, rows of it. Goes out: what is known of these items: their
-shingles, signature, document, key. The one decision: files are mapped and only the rows asked for are touched; so many
-units stay mapped in a process. (URLs cannot be mapped: there the whole unit is read.)
+An *item* is a span of sentences, or a whole document, which is then a span of one row that covers its text. A unit's
+items are stored in two tables: ``spans/`` (where items are, and their fingerprints) and ``signed/`` (band hashes and
+shingles). Files are mapped, and only the wanted rows are touched; on object stores the whole unit is read.
+
+The similarity of two items is the exact Jaccard similarity of their sets of shingles: the estimate by signatures of 64
+values is off by 0.05 at a threshold of 0.8 and misses a sixth of all duplicates (benchmarks/near_span_recall.py). Only
+of documents in an index nothing but signatures is known.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import xxhash
 
 from corpusforge import errors, shards
-from corpusforge.arrays import F32, I64, U32, U64, Bools
-from corpusforge.dedupe.exact_spans import span_path
-from corpusforge.dedupe.lsh import Bands, band_hashes, similarity
+from corpusforge.arrays import F32, I64, U32, U64
+from corpusforge.dedupe.job import share, slices
+from corpusforge.dedupe.locate import span_path
+from corpusforge.dedupe.lsh import Bands, band_hashes, bands_for, similarity
 from corpusforge.dedupe.minhash import Sets, Signer, jaccard
-from corpusforge.dedupe.spans import column_spans
+from corpusforge.dedupe.normalize import whole_documents
+from corpusforge.dedupe.spans import SPANS, column_spans, span_rows
+from corpusforge.sections import Dedupe
+from corpusforge.sentences.splitter import sentence_spans
 from corpusforge.text import Spans
+from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
+
+SIGNED = pa.schema(
+    [
+        # Of every sentence row of the document, in the rows of SPANS; 0 where no item begins.
+        pa.field("bands", pa.list_(pa.uint64()), nullable=False),
+        # Of documents, for an index. Empty for spans.
+        pa.field("signatures", pa.list_(pa.uint32()), nullable=False),
+        # Hashes of shingles, in the order of the text. Empty where only the signature is known (of an index).
+        pa.field("shingles", pa.list_(pa.uint32()), nullable=False),
+        # Of every item: the range of its shingles, counted through all documents of the batch.
+        pa.field("starts", pa.list_(pa.uint32()), nullable=False),
+        pa.field("stops", pa.list_(pa.uint32()), nullable=False),
+    ]
+)
+"""One row a document, beside its row of SPANS: band hashes, signatures and shingles of its items. The shingles of a
+batch belong together; they are all in its first row."""
+
+SENTENCES_AT_ONCE = 1 << 16
+"""Sentences signed together: 16 MiB of signatures at 64 permutations, and twice as much while they are made."""
+BYTES_AT_ONCE = 8 << 20
+"""Text signed together: hashing words takes about ten times as much memory. One sentence may be longer."""
+SIGNATURES_AT_ONCE = 1 << 16
+"""Signatures compared together: 16 MiB each side at 64 permutations."""
 
 _MAPPED = 2
-"""Units kept mapped by a process: two are compared at a time, and others are asked for one after the other. What was
-touched of a mapped file counts as memory of the process for as long as it is mapped."""
+"""Units kept mapped by a process: two are compared at a time, and the others follow one after another. What was touched
+of a mapped file counts as memory of the process for as long as it is mapped."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Signing:
+    """How items are signed and ordered, and so which are similar. ``span_sentences`` 0: whole documents."""
+
+    signer: Signer
+    bands: Bands
+    span_sentences: int
+    keep: str = "hash"
+    indexed: bool = False  # documents of an index take part, and come first
+
+    @classmethod
+    def of(cls, settings: Dedupe, span_sentences: int, *, indexed: bool = False) -> Self:
+        """The signing that settings demand."""
+        signer = Signer(settings.permutations, settings.shingle_words, fold_numbers=settings.fold_numbers)
+        bands = bands_for(settings.threshold, settings.permutations)
+        return cls(signer, bands, span_sentences, settings.keep, indexed)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether items have an order that has precedence over their keys."""
+        # Kept documents are chosen when all are grouped; but those of an index must be the earlier ones of pairs.
+        return self.indexed or (self.keep != "hash" and self.span_sentences > 0)
+
+    @property
+    def rows(self) -> int:
+        """Sentence rows of an item; items closer than that in one document overlap."""
+        return self.span_sentences or 1
+
+
+# Sign.
+
+
+@dataclasses.dataclass(frozen=True)
+class SignWork:
+    """Writes ``spans/`` and ``signed/`` of a document shard."""
+
+    folder: str
+    signing: Signing
+
+    def __call__(self, unit: ShardUnit, advance: Advance) -> UnitResult:
+        """Sign one unit; a unit already signed is not read again."""
+        tables = {"spans": (SPANS, "arrow"), "signed": (SIGNED, "arrow")}
+        with UnitOutput(self.folder, unit.number, tables, shard_bytes=1 << 62) as output:
+            if output.done:
+                advance(unit.bytes)
+                return output.result(resumed=True)
+            position = 0
+            for documents in slices(unit.path):
+                rows, signed = sign_documents(documents, self.signing)
+                position += documents.num_rows
+                items = int(np.count_nonzero(column_spans(rows.column("hashes"))[0]))
+                counts = {"documents_in": documents.num_rows, "items": items}
+                written = {"spans": rows, "signed": signed}
+                output.write(written, position=position, size=0, tallies={}, statistics=counts)
+                advance(share(unit, documents.num_rows))
+            return output.finish()
+
+
+def sign_documents(documents: pa.RecordBatch, signing: Signing) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """SPANS and SIGNED rows of a DOCUMENTS batch."""
+    if signing.span_sentences:
+        sentences = sentence_spans(documents.column("text"))
+        signed = sign_spans(sentences, signing.signer, signing.bands, signing.span_sentences)
+        inside = np.repeat(sentences.bases[: documents.num_rows], np.diff(sentences.offsets))
+        starts, stops = sentences.starts - inside, sentences.stops - inside
+        rows = span_rows(documents, sentences.offsets, starts, stops, signed.hashes, signing.keep)
+        return rows, signed_rows(sentences.offsets, signed.bands, None, signed.sets)
+    whole = whole_documents(documents.column("text"))
+    sets = signing.signer.shingles(whole).document_sets()
+    signatures, real = signing.signer.sign(sets)
+    starts, stops = np.zeros(documents.num_rows, np.int64), whole.stops - whole.starts
+    rows = span_rows(documents, whole.offsets, starts, stops, sets.fingerprints(), signing.keep)
+    bands = np.where(real[:, None], band_hashes(signatures, signing.bands), np.uint64(0))
+    return rows, signed_rows(whole.offsets, bands, signatures, sets)
+
+
+class SignedSpans(NamedTuple):
+    """Of the span that begins with each sentence; rows of sentences with which no span begins are 0."""
+
+    hashes: U64  # Sets.fingerprints
+    bands: U64  # [n, bands]
+    sets: Sets
+
+
+def sign_spans(sentences: Spans, signer: Signer, bands: Bands, length: int) -> SignedSpans:
+    """Sign the spans of ``length`` sentences, in memory that does not grow with the largest document.
+
+    Sentences are signed in runs, each with the few after it that its last spans need: a batch of usual text is one run,
+    a list of a million short lines is many. The runs affect only the order in which shingles are stored.
+
+    >>> data, cuts = np.frombuffer(b"So. It. Is.", np.uint8), np.array([0, 4, 8])
+    >>> signed = sign_spans(Spans(data, cuts, cuts + 3, np.array([0, 3]), cuts[:1]), Signer(8), Bands(2, 4), 2)
+    >>> (signed.hashes != 0).tolist(), signed.bands.shape, signed.sets.hashes.dtype.name
+    ([True, True, False], (3, 2), 'uint32')
+    """
+    count, stored = len(sentences.starts), 0
+    hashes, keys = np.zeros(count, np.uint64), np.zeros((count, bands.bands), np.uint64)
+    starts, stops = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    shingles: list[U32] = []
+    for first, last in _sentence_runs(sentences):
+        sets = signer.shingles(_part(sentences, first, last + length - 1)).span_sets(length)
+        own = sets.take(slice(0, last - first))
+        signatures, real = signer.sign(own)
+        hashes[first:last] = own.fingerprints()
+        keys[first:last][real] = band_hashes(signatures[real], bands)
+        starts[first:last], stops[first:last] = own.starts + stored * real, own.stops + stored * real
+        stored += len(own.hashes)
+        shingles.append(own.hashes)
+    return SignedSpans(hashes, keys, Sets(np.concatenate([np.zeros(0, np.uint32), *shingles]), starts, stops))
+
+
+def _sentence_runs(sentences: Spans) -> Iterator[tuple[int, int]]:
+    """(first, row after the last) of sentences that are signed together."""
+    first, starts = 0, sentences.starts
+    while first < len(starts):
+        within = int(np.searchsorted(sentences.stops, starts[first] + BYTES_AT_ONCE, "right"))
+        last = max(first + 1, min(first + SENTENCES_AT_ONCE, within))
+        yield first, last
+        first = last
+
+
+def _part(sentences: Spans, first: int, last: int) -> Spans:
+    """Sentences ``first`` to ``last``, with the documents that they belong to."""
+    last = min(last, len(sentences.starts))
+    offsets: I64 = np.clip(sentences.offsets, first, last) - first
+    return sentences._replace(starts=sentences.starts[first:last], stops=sentences.stops[first:last], offsets=offsets)
+
+
+def signed_rows(offsets: I64, bands: U64, signatures: U32 | None = None, sets: Sets | None = None) -> pa.RecordBatch:
+    """SIGNED rows; document i owns items ``offsets[i]:offsets[i + 1]`` of the matrices and sets."""
+    nothing = np.zeros(0, np.uint32)
+    if sets is None:
+        sets = Sets(nothing, *np.zeros((2, len(bands)), np.int64))
+    columns: list[tuple[npt.NDArray[Any], I64]] = [(bands.ravel(), offsets * bands.shape[1])]
+    columns.append(
+        (nothing, offsets * 0) if signatures is None else (signatures.ravel(), offsets * signatures.shape[1])
+    )
+    last = np.where(np.arange(len(offsets)) > 0, len(sets.hashes), 0)  # all in the first row
+    columns += [(sets.hashes, last), (sets.starts.astype(np.uint32), offsets), (sets.stops.astype(np.uint32), offsets)]
+    lists = [pa.ListArray.from_arrays(pa.array(cuts.astype(np.int32)), pa.array(values)) for values, cuts in columns]
+    return pa.RecordBatch.from_arrays(lists, schema=SIGNED)
+
+
+# Read back.
 
 
 class Part(NamedTuple):
     """A batch of a unit's SPANS and SIGNED rows."""
 
-    first: int  # item row of the unit it begins with
+    first: int  # item row of the unit that it begins with
     first_document: int
     offsets: I64  # its document i owns items offsets[i]:offsets[i + 1]
     hashes: npt.NDArray[Any]
     spans: pa.RecordBatch
     signed: pa.RecordBatch
 
-    def bands(self, width: int) -> npt.NDArray[Any]:
-        """Band hashes of all items."""
-        return item_matrix(self.signed.column("bands"), width)
-
-    def signatures(self, width: int) -> npt.NDArray[Any]:
-        """Signatures of all items."""
-        return item_matrix(self.signed.column("signatures"), width)
+    def matrix(self, column: str, width: int) -> npt.NDArray[Any]:
+        """The ``bands`` or ``signatures`` of all items, a row an item, as a view."""
+        return column_spans(self.signed.column(column))[0].reshape(-1, width)
 
     def sets(self, rows: I64) -> Sets:
         """The shingles of items."""
@@ -71,25 +245,25 @@ class UnitItems(NamedTuple):
 
     def signatures(self, rows: I64, width: int) -> npt.NDArray[Any]:
         """Their signatures, copied."""
-        found = np.zeros((len(rows), width), np.uint32)
+        signatures = np.zeros((len(rows), width), np.uint32)
         for part, chosen in self.by_part(rows):
-            found[chosen] = part.signatures(width)[rows[chosen] - part.first]
-        return found
+            signatures[chosen] = part.matrix("signatures", width)[rows[chosen] - part.first]
+        return signatures
 
     def documents(self, rows: I64) -> I64:
-        """The number of the document of each, from the first of the unit."""
-        found = np.zeros(len(rows), np.int64)
+        """The number of the document of each, counted in the unit."""
+        documents = np.zeros(len(rows), np.int64)
         for part, chosen in self.by_part(rows):
-            found[chosen] = part.documents(rows[chosen] - part.first) + part.first_document
-        return found
+            documents[chosen] = part.documents(rows[chosen] - part.first) + part.first_document
+        return documents
 
     def order(self, rows: I64) -> tuple[I64, U64, I64]:
         """What orders items: order and key of the document, and the position in it."""
-        found = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.uint64), np.zeros(len(rows), np.int64)
+        columns = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.uint64), np.zeros(len(rows), np.int64)
         for part, chosen in self.by_part(rows):
-            for column, values in zip(found, part.order(rows[chosen] - part.first), strict=True):
+            for column, values in zip(columns, part.order(rows[chosen] - part.first), strict=True):
                 column[chosen] = values
-        return found
+        return columns
 
     def by_part(self, rows: I64) -> list[tuple[Part, I64]]:
         """Each part that has any of them, and which."""
@@ -97,43 +271,38 @@ class UnitItems(NamedTuple):
         return [(self.parts[k], np.flatnonzero(owner == k)) for k in np.unique(owner).tolist()]
 
 
-def signed_name(folder: str, unit: int) -> str:
-    """Where `near.SignWork` writes the signatures of a unit."""
-    return shards.join(folder, f"signed/part-{unit:05d}-00000.arrow")
-
-
 def open_items(folder: str, unit: int) -> UnitItems:
     """The items of a unit. Raises `errors.ManifestInvalid` where they cannot be read."""
-    path = signed_name(folder, unit)
+    path = _signed_path(folder, unit)
     if shards.is_remote(path):
         return _open(folder, unit)
     try:
-        found = Path(path).stat()
+        status = Path(path).stat()
     except OSError as error:
         raise errors.ManifestInvalid(path, f"unreadable shard ({error})", "run the stage again") from None
-    return _mapped(folder, unit, (found.st_mtime_ns, found.st_ino, found.st_size))
+    return _mapped(folder, unit, (status.st_mtime_ns, status.st_ino, status.st_size))
 
 
 def mapped_bytes(folder: str) -> int:
-    """What units that are mapped together take at most."""
+    """The most that units that are mapped together take."""
     sizes = sorted(sum(shard.bytes for shard in entry.tables.values()) for entry in shards.load_entries(folder))
     return sum(sizes[-_MAPPED:])
 
 
 def forget() -> None:
-    """Let go of the mapped files, so that removing them frees their space."""
+    """Close the mapped files, so that removing them frees their space."""
     _mapped.cache_clear()
 
 
 @functools.lru_cache(maxsize=_MAPPED)
 def _mapped(folder: str, unit: int, written: tuple[int, int, int]) -> UnitItems:
-    """``written``: tells a file from another that had its name before."""
+    """``written``: distinguishes a file from another that had its name before."""
     return _open(folder, unit)
 
 
 def _open(folder: str, unit: int) -> UnitItems:
     parts, row, document = [], 0, 0
-    both = zip(shards.read_shard(span_path(folder, unit)), shards.read_shard(signed_name(folder, unit)), strict=True)
+    both = zip(shards.read_shard(span_path(folder, unit)), shards.read_shard(_signed_path(folder, unit)), strict=True)
     for rows, signed in both:
         hashes, offsets = column_spans(rows.column("hashes"))
         parts.append(Part(row, document, offsets, hashes, rows, signed))
@@ -141,148 +310,26 @@ def _open(folder: str, unit: int) -> UnitItems:
     return UnitItems(parts)
 
 
-# MERGED DOCSTRING of corpusforge.work.alike:
-# How alike two items are: spans or documents that `near.SignWork` signed.
-#
-# Comes in: rows of two units. Goes out: the Jaccard similarity of each pair. The one decision: it is the true
-# one, of the
-# two sets of shingles, which are stored; a signature of 64 values is off by 0.05 at a threshold of 0.8 and
-# loses a sixth
-# of all repeats (benchmarks/near_span_recall.py). Only of documents in an index nothing but signatures is known.
-
-SIGNATURES_AT_ONCE = 1 << 16
-"""16 MiB each side at 64 permutations."""
+def _signed_path(folder: str, unit: int) -> str:
+    return shards.join(folder, f"signed/part-{unit:05d}-00000.arrow")
 
 
-def alike(items: UnitItems, rows: I64, others: UnitItems, other_rows: I64, permutations: int) -> F32:
+# Compare.
+
+
+def similarities(items: UnitItems, rows: I64, others: UnitItems, other_rows: I64, permutations: int) -> F32:
     """The similarity of ``rows`` of one unit and ``other_rows`` of another, pair by pair."""
-    found = np.zeros(len(rows), np.float32)
+    values = np.zeros(len(rows), np.float32)
     known = np.zeros(len(rows), np.bool_)
     for part, mine in items.by_part(rows):
         for other, both in others.by_part(other_rows[mine]):
             chosen = mine[both]
             left, right = part.sets(rows[chosen] - part.first), other.sets(other_rows[chosen] - other.first)
             has = (left.stops > left.starts) & (right.stops > right.starts)
-            found[chosen[has]] = jaccard(left.take(has), right.take(has))
+            values[chosen[has]] = jaccard(left.take(has), right.take(has))
             known[chosen[has]] = True
-    signed = np.flatnonzero(~known)
-    for chosen in np.split(signed, np.arange(SIGNATURES_AT_ONCE, len(signed), SIGNATURES_AT_ONCE)):
+    estimated = np.flatnonzero(~known)
+    for chosen in np.split(estimated, np.arange(SIGNATURES_AT_ONCE, len(estimated), SIGNATURES_AT_ONCE)):
         theirs = others.signatures(other_rows[chosen], permutations)
-        found[chosen] = similarity(items.signatures(rows[chosen], permutations), theirs)
-    return found
-
-
-# MERGED DOCSTRING of corpusforge.dedupe.sign_spans:
-# Sign every span of sentences of a batch, in memory that does not grow with the largest document.
-#
-# Comes in: byte spans of sentences (`text.Spans`). Goes out: of every span its fingerprint, band hashes and
-# shingles. The
-# one decision: sentences are signed in runs of so many, each with the few behind it that its last spans need;
-# a batch of
-# usual text is one run, a book without chapters or a list of a million short lines is many. What a span is signed from
-# lies in it alone, so the cuts show in nothing but the order that shingles are stored in.
-
-SENTENCES = 1 << 16
-"""Sentences at once: 16 MiB of signatures at 64 permutations, and twice as much while they are made."""
-BYTES = 8 << 20
-"""Text at once, as `normalise` takes it: hashing words takes about ten times as much memory. One sentence may be
-longer."""
-
-
-class SignedSpans(NamedTuple):
-    """Of the span that begins with each sentence; the rows of those that begin none are 0."""
-
-    hashes: U64  # Sets.fingerprints
-    bands: U64  # [n, bands]
-    sets: Sets
-
-
-def sign_spans(sentences: Spans, signer: Signer, bands: Bands, length: int) -> SignedSpans:
-    """Sign the spans of ``length`` sentences.
-
-    >>> data, cuts = np.frombuffer(b"So. It. Is.", np.uint8), np.array([0, 4, 8])
-    >>> found = sign_spans(Spans(data, cuts, cuts + 3, np.array([0, 3]), cuts[:1]), Signer(8), Bands(2, 4), 2)
-    >>> (found.hashes != 0).tolist(), found.bands.shape, found.sets.hashes.dtype.name
-    ([True, True, False], (3, 2), 'uint32')
-    """
-    count, stored = len(sentences.starts), 0
-    hashes, keys = np.zeros(count, np.uint64), np.zeros((count, bands.bands), np.uint64)
-    starts, stops = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    shingles: list[U32] = []
-    for first, last in _runs(sentences):
-        sets = signer.shingles(_part(sentences, first, last + length - 1)).span_sets(length)
-        own = sets.take(slice(0, last - first))
-        signatures, real = signer.sign(own)
-        hashes[first:last] = own.fingerprints()
-        keys[first:last][real] = band_hashes(signatures[real], bands)
-        starts[first:last], stops[first:last] = own.starts + stored * real, own.stops + stored * real
-        stored += len(own.hashes)
-        shingles.append(own.hashes)
-    return SignedSpans(hashes, keys, Sets(np.concatenate([np.zeros(0, np.uint32), *shingles]), starts, stops))
-
-
-def _runs(sentences: Spans) -> Iterator[tuple[int, int]]:
-    """(first, row behind) of sentences that are signed together."""
-    first, starts = 0, sentences.starts
-    while first < len(starts):
-        within = int(np.searchsorted(sentences.stops, starts[first] + BYTES, "right"))
-        last = max(first + 1, min(first + SENTENCES, within))
-        yield first, last
-        first = last
-
-
-def _part(sentences: Spans, first: int, last: int) -> Spans:
-    """Sentences ``first`` to ``last``, of the documents that they are of."""
-    last = min(last, len(sentences.starts))
-    offsets: I64 = np.clip(sentences.offsets, first, last) - first
-    return sentences._replace(starts=sentences.starts[first:last], stops=sentences.stops[first:last], offsets=offsets)
-
-
-SIGNED = pa.schema(
-    [
-        # Of every sentence row of the document, in the rows of SPANS, one after the other; 0 where no item begins.
-        pa.field("bands", pa.list_(pa.uint64()), nullable=False),
-        # Of documents, for an index. Empty for spans.
-        pa.field("signatures", pa.list_(pa.uint32()), nullable=False),
-        # Hashes of shingles, in the order of the text. Empty where only the signature is known (of an index).
-        pa.field("shingles", pa.list_(pa.uint32()), nullable=False),
-        # Of every item: its shingles, counted through all documents of the batch.
-        pa.field("starts", pa.list_(pa.uint32()), nullable=False),
-        pa.field("stops", pa.list_(pa.uint32()), nullable=False),
-    ]
-)
-"""One row a document, beside its row of SPANS: band hashes, signatures and shingles of its items. The shingles of a
-batch belong together; which document's row they are in says nothing."""
-
-
-def signature_hashes(signatures: U32, real: Bools) -> U64:
-    """One hash a signature, never 0; 0 where ``real`` says that there is no item.
-
-    Python loop with a reason: one C call an item (about 0.3 us), which takes a hundred times as long to sign.
-    """
-    width = signatures.shape[1] * 4
-    view, digest = np.ascontiguousarray(signatures, "<u4").view(np.uint8).reshape(-1).data, xxhash.xxh3_64_intdigest
-    found = np.zeros(len(signatures), np.uint64)
-    rows = np.flatnonzero(real)
-    found[rows] = np.fromiter((digest(view[r * width : (r + 1) * width]) for r in rows.tolist()), np.uint64, len(rows))
-    return np.where(real, np.maximum(found, np.uint64(1)), np.uint64(0))
-
-
-def signed_rows(offsets: I64, bands: U64, signatures: U32 | None = None, sets: Sets | None = None) -> pa.RecordBatch:
-    """SIGNED rows; document i owns items ``offsets[i]:offsets[i + 1]`` of the matrices and sets."""
-    nothing = np.zeros(0, np.uint32)
-    if sets is None:
-        sets = Sets(nothing, *np.zeros((2, len(bands)), np.int64))
-    columns: list[tuple[npt.NDArray[Any], I64]] = [(bands.ravel(), offsets * bands.shape[1])]
-    columns.append(
-        (nothing, offsets * 0) if signatures is None else (signatures.ravel(), offsets * signatures.shape[1])
-    )
-    last = np.where(np.arange(len(offsets)) > 0, len(sets.hashes), 0)  # all in the first row
-    columns += [(sets.hashes, last), (sets.starts.astype(np.uint32), offsets), (sets.stops.astype(np.uint32), offsets)]
-    lists = [pa.ListArray.from_arrays(pa.array(cuts.astype(np.int32)), pa.array(values)) for values, cuts in columns]
-    return pa.RecordBatch.from_arrays(lists, schema=SIGNED)
-
-
-def item_matrix(column: pa.ListArray, width: int) -> npt.NDArray[Any]:
-    """The rows of all items of a SIGNED column (``signatures`` or ``bands``), as a view."""
-    return column_spans(column)[0].reshape(-1, width)
+        values[chosen] = similarity(items.signatures(rows[chosen], permutations), theirs)
+    return values

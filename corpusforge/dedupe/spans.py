@@ -1,12 +1,11 @@
-"""Exact repeats of n consecutive sentences: their hashes, and which of them are not the first.
+"""Spans of consecutive sentences: their hashes, where they are, and which of them are duplicates.
 
-Comes in: DOCUMENTS batches; later, packed blocks of hashes from all units. Goes out: SPANS batches (a row a document);
-later, for each unit, which spans must go and where the copy stands that stays.
+A span of n sentences is identified by its first sentence. A span without a single word (only punctuation in all its
+sentences) is no span, and a document of fewer than n sentences has none. Lines and whole documents are stored in the
+same tables, as spans of one row.
 
-Definition (T5, Raffel et al. 2020, section 2.2): all but one of any three-sentence span occurring more than once. A
-span is named by its first sentence. The first copy stays in the order of (`survivors.survivor_order`, document key,
-position in the document): of content alone, never of arrival. A repeat inside one document counts. A span without a
-single word (only punctuation in all its sentences) is no span, and a document of fewer than n sentences has none.
+What is shuffled are packed blocks: columns of 64-bit words, one column after another, little-endian. A block does not
+describe itself; whoever packs it knows how many columns it has.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from corpusforge import seeds
-from corpusforge.arrays import I64, U64, Bools
-from corpusforge.dedupe.chain import PIECES, original
-from corpusforge.dedupe.keep import survivor_order
+from corpusforge.arrays import I64, U64, Bools, run_starts
+from corpusforge.dedupe.keep import keep_order
 from corpusforge.dedupe.normalize import sentence_hashes
+from corpusforge.dedupe.offset_map import OFFSET_MAP, original_offsets
 from corpusforge.sentences.splitter import sentence_spans
 
 SPANS = pa.schema(
@@ -31,49 +30,53 @@ SPANS = pa.schema(
         pa.field("document", pa.string(), nullable=False),  # DOCUMENTS.id
         pa.field("key", pa.uint64(), nullable=False),  # seeds.document_keys of it
         pa.field("starts", pa.list_(pa.uint32()), nullable=False),  # byte offset of each sentence in the text
-        pa.field("stops", pa.list_(pa.uint32()), nullable=False),  # byte offset behind each sentence
-        # Hash of the span that begins with each sentence; 0: none does (too near the end, or without words).
+        pa.field("stops", pa.list_(pa.uint32()), nullable=False),  # byte offset after each sentence
+        # Hash of the span that begins with each sentence; 0: there is none (too near the end, or without words).
         pa.field("hashes", pa.list_(pa.uint64()), nullable=False),
         # Byte offset of each sentence in the text as it came to the stage. Null: as in starts.
         pa.field("origins", pa.list_(pa.int64())),
-        pa.field("order", pa.int64(), nullable=False),  # survivors.survivor_order of it, which goes before the key
+        pa.field("order", pa.int64(), nullable=False),  # keep.keep_order of it, which has precedence over the key
     ]
 )
 """One row a document; the sentences of all rows, counted through, are the *sentence rows* of the unit."""
 
 BLOCK_BYTES = 24
-"""Bytes a span in a block: hash, document key, place; one column behind the other, little-endian uint64."""
+"""Bytes of a packed span: hash, document key, place."""
 
-LOSER_BYTES = 16
-"""Bytes a losing span in `find_losers`' answer: its place and the survivor's, one column behind the other."""
+PAIR_BYTES = 16
+"""Bytes of a packed pair of places."""
 
 UNIT_SHIFT = 40
 """A place is ``unit << 40 | sentence row``: 16 million units of 10^12 sentences."""
 
 
 def hash_documents(
-    documents: pa.RecordBatch, *, span_sentences: int = 3, fold_numbers: bool = False, survivor: str = "hash"
+    documents: pa.RecordBatch, *, span_sentences: int = 3, fold_numbers: bool = False, keep: str = "hash"
 ) -> pa.RecordBatch:
     """The SPANS rows of a DOCUMENTS batch, in its order."""
-    found = sentence_spans(documents.column("text"))
-    hashes, empty = sentence_hashes(found, fold_numbers=fold_numbers)
-    spans = span_hashes(hashes, empty, found.offsets, span_sentences)
-    inside = np.repeat(found.bases[: documents.num_rows], np.diff(found.offsets))
-    return span_rows(documents, found.offsets, found.starts - inside, found.stops - inside, spans, survivor)
+    sentences = sentence_spans(documents.column("text"))
+    hashes, empty = sentence_hashes(sentences, fold_numbers=fold_numbers)
+    spans = span_hashes(hashes, empty, sentences.offsets, span_sentences)
+    inside = np.repeat(sentences.bases[: documents.num_rows], np.diff(sentences.offsets))
+    return span_rows(documents, sentences.offsets, sentences.starts - inside, sentences.stops - inside, spans, keep)
 
 
 def span_rows(
-    documents: pa.RecordBatch, offsets: I64, starts: I64, stops: I64, hashes: U64, survivor: str = "hash"
+    documents: pa.RecordBatch, offsets: I64, starts: I64, stops: I64, hashes: U64, keep: str = "hash"
 ) -> pa.RecordBatch:
     """SPANS of a batch from its columns; document i owns ``starts[offsets[i]:offsets[i + 1]]`` and so on."""
+    origins = pa.nulls(documents.num_rows, pa.list_(pa.int64()))
+    if OFFSET_MAP.name in documents.schema.names:
+        owners = np.repeat(np.arange(documents.num_rows), np.diff(offsets))
+        origins = _lists(offsets, original_offsets(documents, owners, starts), np.int64)
     columns = [
         documents.column("id"),
         pa.array(seeds.document_keys(documents.column("id").to_pylist())),
         _lists(offsets, starts, np.uint32),
         _lists(offsets, stops, np.uint32),
         _lists(offsets, hashes, np.uint64),
-        _origins(documents, offsets, starts),
-        pa.array(survivor_order(documents, survivor)),
+        origins,
+        pa.array(keep_order(documents, keep)),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SPANS)
 
@@ -84,14 +87,14 @@ def span_hashes(sentences: U64, empty: Bools, offsets: I64, length: int) -> U64:
     ``sentences``: their hashes; ``empty``: which have no words; document i owns rows ``offsets[i]:offsets[i + 1]``.
 
     >>> rows = np.array([7, 8, 7, 8, 9], np.uint64)
-    >>> found = span_hashes(rows, np.zeros(5, bool), np.array([0, 5]), 2)
-    >>> bool(found[0] == found[2]), bool(found[0] == found[1]), int(found[4])
+    >>> hashes = span_hashes(rows, np.zeros(5, bool), np.array([0, 5]), 2)
+    >>> bool(hashes[0] == hashes[2]), bool(hashes[0] == hashes[1]), int(hashes[4])
     (True, False, 0)
     """
     total = len(sentences)
-    found = np.zeros(total, np.uint64)
+    hashes = np.zeros(total, np.uint64)
     if total < length:
-        return found
+        return hashes
     count = total - length + 1
     spans, wordless = np.zeros(count, np.uint64), np.ones(count, np.bool_)
     for k in range(length):
@@ -99,52 +102,38 @@ def span_hashes(sentences: U64, empty: Bools, offsets: I64, length: int) -> U64:
         wordless &= empty[k : k + count]
     ends = np.repeat(offsets[1:], np.diff(offsets))[:count]
     is_span = (np.arange(count) + length <= ends) & ~wordless
-    found[:count] = np.where(is_span, np.maximum(spans, np.uint64(1)), np.uint64(0))
-    return found
+    hashes[:count] = np.where(is_span, np.maximum(spans, np.uint64(1)), np.uint64(0))
+    return hashes
 
 
-def pack_block(hashes: U64, keys: U64, places: U64, *orders: npt.NDArray[Any]) -> bytes:
-    """A block of spans as bytes, `BLOCK_BYTES` each, and 8 more where documents have an order before their keys."""
-    return pack(hashes, keys, places, *(order.view(np.uint64) for order in orders))
+def find_duplicates(blocks: Iterable[bytes], *, ordered: bool = False) -> list[tuple[int, bytes]]:
+    """Every span of these blocks that duplicates an earlier one: packed pairs of places for each unit, ascending.
 
-
-def find_losers(blocks: Iterable[bytes], *, ordered: bool = False) -> list[tuple[int, bytes]]:
-    """Every span of these blocks that repeats an earlier one, as packed rows for each unit (ascending).
-
-    ``blocks``: from `pack_block`, of any units in any order; equal hashes must all be among them. The rows of a unit:
-    uint64 place of the losing span, then as many places of the survivors (`unpack_losers`), ascending by the first.
-    ``ordered``: whether the blocks hold orders. Of documents with one and the same id the one of the smaller place
-    stays.
+    ``blocks``: packed columns of hashes, document keys, places and, where they are ``ordered``, of the order that has
+    precedence over the keys; of any units in any order, but with all spans of equal hashes among them. A pair is the
+    place of the dropped span and of the kept copy (`unpack_duplicates`). Of documents with the same id the one of the
+    smaller place is kept.
     """
     columns = unpack(blocks, 4 if ordered else 3)
-    hashes, keys, places = columns[:3]
-    by_hash = np.argsort(hashes)
-    ascending = hashes[by_hash]
+    by_hash = np.argsort(columns[0])
+    ascending = columns[0][by_hash]
     equal = ascending[1:] == ascending[:-1]
     repeated = np.zeros(len(ascending), np.bool_)
     repeated[1:] = equal
     repeated[:-1] |= equal
-    chosen = by_hash[repeated]
-    hashes, keys, places = hashes[chosen], keys[chosen], places[chosen]
-    orders = [columns[3][chosen].view(np.int64)] if ordered else []
-    order = np.lexsort((places, keys, *orders, hashes))
+    hashes, keys, places, *orders = (column[by_hash[repeated]] for column in columns)
+    order = np.lexsort((places, keys, *(column.view(np.int64) for column in orders), hashes))
     hashes, places = hashes[order], places[order]
-    is_first = np.ones(len(hashes), np.bool_)
-    is_first[1:] = hashes[1:] != hashes[:-1]
-    survivors = places[np.flatnonzero(is_first)][np.cumsum(is_first) - 1]
-    return by_unit(places[~is_first], survivors[~is_first], UNIT_SHIFT)
+    is_first = run_starts(hashes)
+    kept = places[np.flatnonzero(is_first)][np.cumsum(is_first) - 1]
+    return pack_by_unit(places[~is_first], kept[~is_first])
 
 
-def pack_losers(losers: U64, survivors: U64) -> bytes:
-    """Losing spans and their survivors as bytes, `LOSER_BYTES` each."""
-    return pack(losers, survivors)
-
-
-def unpack_losers(blocks: Iterable[bytes]) -> tuple[U64, U64]:
-    """Places of losing spans and of their survivors from any number of packed answers, ascending, each once."""
-    losers, survivors = unpack(blocks, 2)
-    losers, first = np.unique(losers, return_index=True)
-    return losers, survivors[first]
+def unpack_duplicates(blocks: Iterable[bytes]) -> tuple[U64, U64]:
+    """Places of dropped spans and of their kept copies from any number of packed pairs, ascending, each once."""
+    dropped, kept = unpack(blocks, 2)
+    dropped, first = np.unique(dropped, return_index=True)
+    return dropped, kept[first]
 
 
 def place(unit: int, rows: npt.NDArray[Any]) -> U64:
@@ -162,6 +151,48 @@ def row_of(places: U64) -> I64:
     return (places & np.uint64((1 << UNIT_SHIFT) - 1)).astype(np.int64)
 
 
+def partition_of(hashes: U64, partitions: int) -> I64:
+    """Which of so many equal ranges of 64-bit numbers each hash lies in (Lemire's multiply and shift, on 32 bits)."""
+    return ((hashes >> np.uint64(32)) * np.uint64(partitions) >> np.uint64(32)).astype(np.int64)
+
+
+def pack(*columns: npt.NDArray[Any]) -> bytes:
+    """Columns of 64-bit words and of one length as bytes.
+
+    >>> pack(np.array([1], np.uint64), np.array([2], np.int64)).hex()
+    '01000000000000000200000000000000'
+    """
+    return b"".join(column.view(np.uint64).astype("<u8").tobytes() for column in columns)
+
+
+def pack_groups(groups: I64, *columns: npt.NDArray[Any]) -> list[tuple[int, bytes]]:
+    """The packed rows of each group, ascending by group; the rows of a group keep their order.
+
+    >>> [(group, len(block)) for group, block in pack_groups(np.array([7, 3, 7]), np.arange(3))]
+    [(3, 8), (7, 16)]
+    """
+    # A sort of 16-bit numbers is a radix sort, ten times as fast.
+    small = len(groups) > 0 and groups.min() >= 0 and groups.max() < 1 << 16
+    order = np.argsort(groups.astype(np.uint16) if small else groups, kind="stable")
+    groups, columns = groups[order], tuple(column[order] for column in columns)
+    bounds = np.append(np.flatnonzero(run_starts(groups)), len(groups)).tolist()
+    return [(int(groups[a]), pack(*(column[a:b] for column in columns))) for a, b in itertools.pairwise(bounds)]
+
+
+def pack_by_unit(places: U64, others: U64) -> list[tuple[int, bytes]]:
+    """Packed pairs of places for each unit of the first, ascending."""
+    order = np.argsort(places)
+    return pack_groups(unit_of(places[order]), places[order], others[order])
+
+
+def unpack(blocks: Iterable[bytes], columns: int) -> list[U64]:
+    """The columns of any number of blocks, one block after another."""
+    parts = [np.frombuffer(block, "<u8").reshape(columns, -1) for block in blocks]
+    if not parts:
+        return [np.zeros(0, np.uint64)] * columns
+    return [np.concatenate([part[k] for part in parts]).astype(np.uint64, copy=False) for k in range(columns)]
+
+
 def column_spans(column: pa.ListArray) -> tuple[npt.NDArray[Any], I64]:
     """Values and ``n + 1`` offsets from 0 of a list column without nulls, without copying the values."""
     offsets = np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, column.offset * 4).astype(np.int64)
@@ -169,47 +200,5 @@ def column_spans(column: pa.ListArray) -> tuple[npt.NDArray[Any], I64]:
     return values.to_numpy(), offsets - offsets[0]
 
 
-def _origins(documents: pa.RecordBatch, offsets: I64, starts: I64) -> pa.ListArray:
-    if PIECES.name not in documents.schema.names:
-        return pa.nulls(documents.num_rows, pa.list_(pa.int64()))
-    found = original(documents, np.repeat(np.arange(documents.num_rows), np.diff(offsets)), starts)
-    return _lists(offsets, found, np.int64)
-
-
 def _lists(offsets: I64, values: npt.NDArray[Any], kind: type[np.generic]) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(values.astype(kind)))
-
-
-# MERGED DOCSTRING of corpusforge.dedupe.packed:
-# Packed rows: what is shuffled, as bytes.
-#
-# Comes in: columns of 64-bit words, packed one behind the other, little-endian. Goes out: the columns of many
-# such blocks
-# together, or pairs of places cut by the unit of the first. The one decision: a block says nothing about itself; who
-# packed it knows how many columns it has.
-
-
-def pack(*columns: U64) -> bytes:
-    """Columns of one length as bytes.
-
-    >>> pack(np.array([1], np.uint64), np.array([2], np.uint64)).hex()
-    '01000000000000000200000000000000'
-    """
-    return np.stack(columns).astype("<u8").tobytes()
-
-
-def unpack(blocks: Iterable[bytes], columns: int) -> list[U64]:
-    """The columns of any number of blocks, one behind the other."""
-    parts = [np.frombuffer(block, "<u8").reshape(columns, -1) for block in blocks]
-    if not parts:
-        return [np.zeros(0, np.uint64)] * columns
-    return [np.concatenate([part[k] for part in parts]).astype(np.uint64, copy=False) for k in range(columns)]
-
-
-def by_unit(places: U64, others: U64, shift: int) -> list[tuple[int, bytes]]:
-    """Packed pairs of places for each unit of the first (``place >> shift``), ascending."""
-    order = np.argsort(places)
-    places, others = places[order], others[order]
-    units, first = np.unique(places >> np.uint64(shift), return_index=True)
-    bounds = itertools.pairwise([*first.tolist(), len(places)])
-    return [(int(unit), pack(places[a:b], others[a:b])) for unit, (a, b) in zip(units, bounds, strict=True)]

@@ -218,38 +218,40 @@ def _token(vocab: Vocab | None, token: int) -> str:
 MEMBERS = 3
 """Members named for each cluster."""
 
+_OLD_NAMES = {"survivor": "kept"}
+"""Columns of CLUSTERS in folders of older versions."""
+
 
 def is_clusters(schema: pa.Schema) -> bool:
     """Whether a table of this schema is CLUSTERS."""
-    return bool(set(CLUSTERS.names) == set(schema.names))
+    return bool(set(CLUSTERS.names) == {_OLD_NAMES.get(name, name) for name in schema.names})
 
 
 def show_clusters(folder: str, names: list[str], count: int, skip: int) -> list[RenderableType]:
     """``count`` clusters after the first ``skip``. ``names``: of the shards in the folder."""
     batches = [batch for name in names for batch in shards.read_shard(shards.join(folder, name))]
     table = pa.Table.from_batches(batches)
-    is_survivor = pc.equal(table["document"], table["survivor"])  # like itself: no member that tells anything
-    likeness = pc.if_else(is_survivor, pa.scalar(None, table["similarity"].type), table["similarity"])
+    table = table.rename_columns([_OLD_NAMES.get(name, name) for name in table.column_names])
+    is_kept = pc.equal(table["document"], table["kept"])  # equal to itself, which says nothing
+    likeness = pc.if_else(is_kept, pa.scalar(None, table["similarity"].type), table["similarity"])
     table = table.set_column(table.schema.get_field_index("similarity"), "similarity", likeness)
     kinds = [("size", "max"), ("similarity", "min"), ("similarity", "mean")]
-    found = table.group_by("survivor").aggregate(kinds)
-    found = found.sort_by([("size_max", "descending"), ("survivor", "ascending")])
+    found = table.group_by("kept").aggregate(kinds)
+    found = found.sort_by([("size_max", "descending"), ("kept", "ascending")])
     chosen = found.slice(skip, count)
-    near = (
-        table.filter(pc.is_in(table["survivor"], chosen["survivor"].combine_chunks())).sort_by("similarity").to_pylist()
-    )
+    near = table.filter(pc.is_in(table["kept"], chosen["kept"].combine_chunks())).sort_by("similarity").to_pylist()
     if not chosen.num_rows:
         return [Text(f"{folder}: no clusters after the first {skip}")]
     last = skip + chosen.num_rows
     title = f"{found.num_rows:,} clusters of {table.num_rows:,} documents; {skip + 1} to {last}, the largest first"
     shown: list[RenderableType] = [Text(title, "bold")]
     for row in chosen.to_pylist():
-        line = Text(visible(row["survivor"]), "green")
+        line = Text(visible(row["kept"]), "green")
         line.append(f"  {row['size_max']:,} documents", "")
-        if row["similarity_mean"] is not None:  # None: of the cluster its survivor alone is here
+        if row["similarity_mean"] is not None:  # None: only the kept document of the cluster is here
             least, mean = row["similarity_min"], row["similarity_mean"]
             line.append(f", similarity to it {least:.2f} and up, {mean:.2f} on average", "")
         shown.append(line)
-        members = [m for m in near if m["survivor"] == row["survivor"] != m["document"]]
+        members = [m for m in near if m["kept"] == row["kept"] != m["document"]]
         shown += [Text(f"    {m['similarity']:.2f}  {visible(m['document'])}") for m in members[:MEMBERS]]
     return [*shown, Text("inspect STAGE --document ID shows one of them", "dim")]

@@ -6,6 +6,7 @@ Defaults that come from a paper or a package name it in their help.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from corpusforge.sections.fields import OneOf, all_of, at_least, between, option, some_of
 
@@ -125,12 +126,28 @@ class Clean:
     shard_megabytes: int = option(64, "input text of one output shard", unit="MB", check=at_least(1), advanced=True)
 
 
-METHODS = ("lines", "exact-spans", "near-spans", "documents")
-"""Methods of deduplication."""
-SPANS = ("exact-spans", "near-spans")
-CUTTING = ("lines", *SPANS)
-NEAR = ("near-spans", "documents")
-"""Methods that share settings: those that compare spans, cut text, look for near-duplicates."""
+class Method(NamedTuple):
+    """A method of deduplication. ``settings``: the fields of `Dedupe` that only some methods read."""
+
+    help: str
+    settings: tuple[str, ...] = ()
+
+
+_CUT = ("min_sentences", "min_words")
+_SIMILAR = ("fold_numbers", "threshold", "permutations", "shingle_words")
+
+METHODS = {
+    "lines": Method("equal lines (C4)", (*_CUT, "sentences")),
+    "exact-spans": Method("equal spans of sentences (T5)", ("span_sentences", *_CUT, "fold_numbers")),
+    "near-spans": Method("similar spans of sentences", ("span_sentences", *_CUT, *_SIMILAR)),
+    "documents": Method("similar documents", (*_SIMILAR, "index", "export_signatures")),
+}
+"""The methods of deduplication. The method ``some-name`` is the module ``corpusforge/dedupe/some_name.py``."""
+
+
+def _methods_with(setting: str) -> dict[str, tuple[str, ...]]:
+    """The methods that read a setting, for ``only_with``."""
+    return {"method": tuple(name for name, method in METHODS.items() if setting in method.settings)}
 
 
 @dataclass(frozen=True)
@@ -139,68 +156,78 @@ class Dedupe:
 
     method: tuple[str, ...] = option(
         ("exact-spans",),
-        f"what counts as a duplicate: one or several of {', '.join(METHODS)}, in this order",
+        "what counts as a duplicate, one or several, run in the order given: "
+        + ", ".join(f"{name}: {method.help}" for name, method in METHODS.items()),
         check=some_of(*METHODS),
     )
     span_sentences: int = option(
-        3, "sentences of a span (T5 paper: 3)", unit="sentences", check=between(1, 64), only_with={"method": SPANS}
+        3,
+        "sentences of a span (T5 paper: 3)",
+        unit="sentences",
+        check=between(1, 64),
+        only_with=_methods_with("span_sentences"),
     )
     min_sentences: int = option(
         3,
         "a document that lost text (lines: any) and has fewer left is dropped (C4: 3)",
         unit="sentences",
         check=at_least(0),
-        only_with={"method": CUTTING},
+        only_with=_methods_with("min_sentences"),
     )
     min_words: int = option(
         0,
         "a document that lost text and has fewer left is dropped",
         unit="words",
         check=at_least(0),
-        only_with={"method": CUTTING},
+        only_with=_methods_with("min_words"),
     )
     fold_numbers: bool = option(
         False,
         "treat all digits as equal",
-        only_with={"method": (*SPANS, "documents")},
+        only_with=_methods_with("fold_numbers"),
         flag="--fold-numbers/--keep-numbers",
     )
     sentences: str = option(
         "punkt",
         "how the sentences that are left are counted: NLTK Punkt (exact C4) or the built-in splitter",
         check=OneOf("punkt", "builtin"),
-        only_with={"method": ("lines",)},
+        only_with=_methods_with("sentences"),
     )
-    survivor: str = option(
+    keep: str = option(
         "hash",
         "which copy is kept: by hash of the document's id (lines: of its URL), or of the newest or longest document",
         check=OneOf("hash", "newest", "longest"),
+        was="survivor",
     )
     threshold: float = option(
         0.8,
         "Jaccard similarity of shingles from which two texts are near-duplicates",
         check=between(0.1, 1),
-        only_with={"method": NEAR},
+        only_with=_methods_with("threshold"),
     )
     permutations: int = option(
         64,
         "values of a signature; with more, fewer pairs are compared in vain, and an index estimates better",
         check=between(16, 1024),
-        only_with={"method": NEAR},
+        only_with=_methods_with("permutations"),
     )
     shingle_words: int = option(
-        5, "words of a shingle (datatrove: 5)", unit="words", check=between(1, 32), only_with={"method": NEAR}
+        5,
+        "words of a shingle (datatrove: 5)",
+        unit="words",
+        check=between(1, 32),
+        only_with=_methods_with("shingle_words"),
     )
     index: tuple[str, ...] = option(
         (),
         "finished dedupe folders with signatures/; documents that they already hold are dropped",
         is_path=True,
-        only_with={"method": ("documents",)},
+        only_with=_methods_with("index"),
     )
     export_signatures: bool = option(
         False,
         "write signatures/ of the kept documents, an index for later runs; always with an index",
-        only_with={"method": ("documents",)},
+        only_with=_methods_with("export_signatures"),
         flag="--export-signatures/--no-signatures",
     )
     memory_megabytes: int = option(

@@ -19,7 +19,7 @@ MEGABYTE = 1 << 20
 
 def _index_digest(made: Recipe) -> str:
     """Digest of the signatures that the folders of an index hold. Raises where one has none."""
-    from corpusforge.dedupe.documents import signature_shards
+    from corpusforge.dedupe.index import signature_shards
 
     return digest_of(sorted(shard.content for folder in made.dedupe.index for shard in signature_shards(folder)))
 
@@ -57,12 +57,12 @@ def dedupe(made: Recipe, upstream: str, output: str, execution: Execution) -> Ou
     with claim(output, "dedupe", section, above, overwrite=execution.overwrite, **how) as claimed:
         if manifest := claimed.finished():
             return Outcome(output, manifest, skipped=True)
-        from corpusforge.beam import dedupe as beam_dedupe
+        from corpusforge.dedupe import methods
 
         budget = made.dedupe.memory_megabytes * MEGABYTE if engine.is_local else 0
         with stage.timed(claimed, execution, budget) as measured:
             size = int(before.statistics.get("text_bytes_out", 0))
-            done = beam_dedupe.run(engine, made.dedupe, units, output, execution.progress, text_bytes=size)
+            done = methods.run(engine, made.dedupe, units, output, execution.progress, text_bytes=size)
         stage.check_units(output, done.parts)
         manifest = stage.manifest_of(claimed, units=done.parts, tallies=done.tallies, statistics=done.statistics)
         return stage.saved(claimed, manifest, measured)

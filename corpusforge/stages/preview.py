@@ -84,7 +84,7 @@ def clean(made: Recipe, sample: int) -> Preview:
 
 def dedupe(made: Recipe, upstream: str, execution: Execution) -> Preview:
     """Find the repeats of a finished stage's documents, with examples; cut nothing."""
-    from corpusforge.beam import dedupe as beam_dedupe
+    from corpusforge.dedupe import methods
 
     for line in unused_lines(made, "dedupe"):
         execution.progress.say(line)
@@ -92,7 +92,7 @@ def dedupe(made: Recipe, upstream: str, execution: Execution) -> Preview:
     examples: dict[str, list[dict[str, Any]]] = {}
     with tempfile.TemporaryDirectory(prefix="corpusforge-") as scratch:
         engine = stage.engine_of(execution, shuffles=True)
-        done = beam_dedupe.run(engine, made.dedupe, units, scratch, execution.progress, audit_only=True)
+        done = methods.run(engine, made.dedupe, units, scratch, execution.progress, audit_only=True)
         for name in shards.list_names(shards.join(scratch, "repeats"), ".parquet"):
             for batch in shards.read_shard(shards.join(scratch, f"repeats/{name}")):
                 _collect(examples, batch.slice(0, 100).to_pylist())

@@ -13,8 +13,8 @@ from apache_beam.testing.util import assert_that
 
 import corpusforge.beam as transforms
 from corpusforge import errors
-from corpusforge.beam import dedupe
 from corpusforge.beam.engine import BeamEngine
+from corpusforge.dedupe import methods
 from corpusforge.progress import Silent
 from corpusforge.schemas import DOCUMENTS
 from corpusforge.sections import Dedupe
@@ -42,14 +42,14 @@ def corpus() -> pa.RecordBatch:
 ROWS = corpus()
 
 
-@pytest.mark.parametrize(("size", "survivor"), [(9, "hash"), (70, "hash"), (23, "longest")])
-def test_gives_what_the_stage_gives(size: int, survivor: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("size", "keep"), [(9, "hash"), (70, "hash"), (23, "longest")])
+def test_gives_what_the_stage_gives(size: int, keep: str, tmp_path: Path) -> None:
     units = write_units(tmp_path / "in", ROWS, [20, 41])
-    settings = Dedupe(method=("documents",), survivor=survivor)
-    dedupe.run(BeamEngine(1), settings, units, str(tmp_path / "stage"), Silent())
+    settings = Dedupe(method=("documents",), keep=keep)
+    methods.run(BeamEngine(1), settings, units, str(tmp_path / "stage"), Silent())
     out = str(tmp_path / "own")
     with pipeline() as p:
-        outputs = p | beam.Create(batches(ROWS, size)) | transforms.DedupeDocuments(survivor=survivor)
+        outputs = p | beam.Create(batches(ROWS, size)) | transforms.DedupeDocuments(keep=keep)
         names = ("documents", "repeats", "clusters")
         written = tuple(
             rows | n.title() >> transforms.WriteShards(out, n) for n, rows in zip(names, outputs, strict=True)

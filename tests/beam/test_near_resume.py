@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from corpusforge.beam import dedupe
 from corpusforge.beam.engine import BeamEngine
+from corpusforge.dedupe import methods
 from corpusforge.progress import Silent
 from corpusforge.sections import Dedupe
 from corpusforge.shards import ShardWriter
@@ -25,7 +25,7 @@ def test_goes_on_wherever_it_was_killed(method: str, tmp_path: Path, monkeypatch
 
     def run(folder: Path) -> None:
         units = write_units(folder / "in", ROWS, [20, 41])
-        dedupe.run(BeamEngine(1), settings, units, str(folder / "out"), Silent())
+        methods.run(BeamEngine(1), settings, units, str(folder / "out"), Silent())
 
     run(tmp_path / "straight")
     real, left = ShardWriter.finish, 0

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from corpusforge import errors, sections
-from corpusforge.beam import dedupe, instances
+from corpusforge.beam import instances
 from corpusforge.beam.engine import BeamEngine
+from corpusforge.dedupe import methods
 from corpusforge.progress import Silent
 from corpusforge.sections import Dedupe, Instances
 from corpusforge.tokens.bert_split import UNCASED
@@ -101,7 +102,7 @@ def test_the_line_gives_the_digests_of_the_local_run(portable: BeamEngine, tmp_p
         clean(tmp_path / "pages", out / "clean", engine)
         clean(tmp_path / "copies", out / "newest", engine, newest_memory=1 << 30)
         every = Dedupe(method=("lines", "exact-spans", "near-spans", "documents"), sentences="builtin")
-        dedupe.run(engine, every, shards, str(out / "dedupe"), Silent())
+        methods.run(engine, every, shards, str(out / "dedupe"), Silent())
         words = count_units(engine, UNCASED, shards, str(out / "vocab"), Silent())
         counts, statistics = select_counts(read_blocks(words), min_count=1, max_words=10**6)
         learned = learn(counts, sections.Vocab(size=512, unused=16)).vocab

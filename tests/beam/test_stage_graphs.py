@@ -6,13 +6,16 @@ import contextlib
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from corpusforge import sections, shards
-from corpusforge.beam import dedupe, exact_spans, instances
+from corpusforge.beam import instances
 from corpusforge.beam.engine import BeamEngine
 from corpusforge.content import combine
+from corpusforge.dedupe import exact_spans, memory, methods
+from corpusforge.dedupe.job import Job
 from corpusforge.progress import Silent
 from corpusforge.sections import Dedupe, Instances
 from corpusforge.tokens.bert_split import BertSegmentation
@@ -32,8 +35,8 @@ def content(folder: Path, table: str) -> tuple[str, int]:
 
 def deduped(folder: Path, cuts: list[int], workers: int) -> Path:
     units = write_units(folder, ROWS, cuts)
-    dedupe.run(BeamEngine(workers), Dedupe(), units, str(folder / "out"), Silent())
-    assert not (folder / "out" / dedupe.SCRATCH).exists()
+    methods.run(BeamEngine(workers), Dedupe(), units, str(folder / "out"), Silent())
+    assert not (folder / "out" / methods.SCRATCH).exists()
     return folder / "out"
 
 
@@ -55,7 +58,7 @@ def test_dedupe_does_not_depend_on_the_cut(workers: int, tmp_path: Path, straigh
 
 
 def test_dedupe_in_rounds(tmp_path: Path, straight: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exact_spans, "plan_rounds", lambda *_: 3)
+    monkeypatch.setattr(memory, "exact_rounds", lambda *_: 3)
     out = deduped(tmp_path, [30], 1)
     for table in ("documents", "repeats"):
         assert content(out, table) == content(straight, table)
@@ -69,20 +72,18 @@ def test_dedupe_goes_on_after_a_crash_between_rounds(
     units = write_units(tmp_path, ROWS, [30])
     whole, done = exact_spans._compare_round, []
 
-    def stumble(
-        engine: BeamEngine, units: Sequence[ShardUnit], scratch: str, number: int, rounds: int, *, ordered: bool
-    ) -> None:
+    def stumble(job: Job, units: Sequence[ShardUnit], number: int, rounds: int, *how: Any) -> None:
         done.append((number, rounds))
         if done == [(0, 3), (1, 3), (2, 3)]:
             raise RuntimeError("crash")
-        whole(engine, units, scratch, number, rounds, ordered=ordered)
+        whole(job, units, number, rounds, *how)
 
     monkeypatch.setattr(exact_spans, "_compare_round", stumble)
-    monkeypatch.setattr(exact_spans, "plan_rounds", lambda *_: 3)
+    monkeypatch.setattr(memory, "exact_rounds", lambda *_: 3)
     with pytest.raises(RuntimeError, match="crash"):
-        dedupe.run(BeamEngine(1), Dedupe(), units, str(tmp_path / "out"), Silent())
-    monkeypatch.setattr(exact_spans, "plan_rounds", lambda *_: rounds)
-    dedupe.run(BeamEngine(1), Dedupe(), units, str(tmp_path / "out"), Silent())
+        methods.run(BeamEngine(1), Dedupe(), units, str(tmp_path / "out"), Silent())
+    monkeypatch.setattr(memory, "exact_rounds", lambda *_: rounds)
+    methods.run(BeamEngine(1), Dedupe(), units, str(tmp_path / "out"), Silent())
     assert done[3:] == ([(2, 3)] if rounds == 3 else [(0, 2), (1, 2)])
     for table in ("documents", "repeats"):
         assert content(tmp_path / "out", table) == content(straight, table)
@@ -97,22 +98,22 @@ def test_dedupe_killed_while_it_removes_cuts(tmp_path: Path, straight: Path, mon
     units, out, remove = write_units(tmp_path, ROWS, [30]), str(tmp_path / "out"), shards.remove
 
     def run(rounds: int) -> None:
-        monkeypatch.setattr(exact_spans, "plan_rounds", lambda *_: rounds)
+        monkeypatch.setattr(memory, "exact_rounds", lambda *_: rounds)
         with contextlib.suppress(Killed):
-            dedupe.run(BeamEngine(1), Dedupe(), units, out, Silent())
+            methods.run(BeamEngine(1), Dedupe(), units, out, Silent())
 
     def killed(*_: object, **__: object) -> None:
         raise Killed
 
     def half(path: str) -> None:
-        if Path(path).name.startswith("cuts"):
+        if Path(path).name.startswith("duplicates"):
             for part in Path(path).glob("*.arrow"):
                 part.unlink()
             raise Killed
         remove(path)
 
     with monkeypatch.context() as patched:
-        patched.setattr(exact_spans, "CutWork", killed)
+        patched.setattr(exact_spans.CutWork, "of", killed)
         run(3)
     with monkeypatch.context() as patched:
         patched.setattr(shards, "remove", half)
@@ -129,18 +130,18 @@ def test_dedupe_killed_while_it_removes_its_scratch(
     units, out, remove = write_units(tmp_path, ROWS, [30]), tmp_path / "out", shards.remove
 
     def half(path: str) -> None:
-        if Path(path).name == dedupe.SCRATCH:
-            for part in Path(path).glob("cuts*/*.arrow"):
+        if Path(path).name == methods.SCRATCH:
+            for part in Path(path).glob("*/duplicates*/*.arrow"):
                 part.unlink()
             raise Killed
         remove(path)
 
     with monkeypatch.context() as patched, contextlib.suppress(Killed):
         patched.setattr(shards, "remove", half)
-        dedupe.run(BeamEngine(1), Dedupe(), units, str(out), Silent())
+        methods.run(BeamEngine(1), Dedupe(), units, str(out), Silent())
     for part in (out / "documents").glob("*.parquet"):
         part.unlink()
-    dedupe.run(BeamEngine(1), Dedupe(), units, str(out), Silent())
+    methods.run(BeamEngine(1), Dedupe(), units, str(out), Silent())
     for table in ("documents", "repeats"):
         assert content(out, table) == content(straight, table)
 
@@ -154,11 +155,9 @@ class Elsewhere(BeamEngine):
 def test_other_runners_compare_in_one_round(tmp_path: Path, straight: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     whole = exact_spans._compare_round
-    monkeypatch.setattr(exact_spans, "plan_rounds", lambda *_: 5)
-    monkeypatch.setattr(
-        exact_spans, "_compare_round", lambda *given, **how: (seen.append(given[3:]), whole(*given, **how))
-    )
-    dedupe.run(Elsewhere(1), Dedupe(), write_units(tmp_path, ROWS, [30]), str(tmp_path / "out"), Silent())
+    monkeypatch.setattr(memory, "exact_rounds", lambda *_: 5)
+    monkeypatch.setattr(exact_spans, "_compare_round", lambda *given: (seen.append(given[2:4]), whole(*given)))
+    methods.run(Elsewhere(1), Dedupe(), write_units(tmp_path, ROWS, [30]), str(tmp_path / "out"), Silent())
     assert seen == [(0, 1)]
     for table in ("documents", "repeats"):
         assert content(tmp_path / "out", table) == content(straight, table)

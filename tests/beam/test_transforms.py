@@ -13,10 +13,11 @@ from apache_beam.testing.util import assert_that
 
 import corpusforge.beam as transforms
 from corpusforge import errors, sections, shards
-from corpusforge.beam import dedupe, instances
+from corpusforge.beam import instances
 from corpusforge.beam.engine import BeamEngine
 from corpusforge.beam.sdk import counters
 from corpusforge.content import ContentDigest
+from corpusforge.dedupe import methods
 from corpusforge.progress import Silent
 from corpusforge.sections import Dedupe, Instances
 from corpusforge.tokens.counts import count_words
@@ -61,7 +62,7 @@ def test_coder_keeps_only_what_a_slice_shows() -> None:
 @pytest.mark.parametrize("size", [7, 90])
 def test_dedupe_gives_what_the_stage_gives(size: int, tmp_path: Path) -> None:
     units = write_units(tmp_path / "in", ROWS, [20])
-    dedupe.run(BeamEngine(1), Dedupe(), units, str(tmp_path / "stage"), Silent())
+    methods.run(BeamEngine(1), Dedupe(), units, str(tmp_path / "stage"), Silent())
     out = str(tmp_path / "own")
     with pipeline() as p:
         kept, repeats = p | beam.Create(batches(ROWS, size)) | transforms.DedupeSpans()
@@ -147,3 +148,9 @@ def test_counters_of_a_pipeline() -> None:
     result = p.run()
     result.wait_until_finish()
     assert counters(result)["span:repeated"] > 20
+
+
+@pytest.mark.parametrize("transform", [transforms.DedupeSpans, transforms.DedupeDocuments])
+def test_the_old_name_of_keep_warns(transform: Any) -> None:
+    with pytest.warns(DeprecationWarning, match="use keep"):
+        assert transform(survivor="longest").keep == "longest"

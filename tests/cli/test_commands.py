@@ -47,7 +47,7 @@ FLAGS = {
         "--min-words",
         "--fold-numbers --keep-numbers",
         "--sentences",
-        "--survivor",
+        "--keep",
         "--threshold",
         "--permutations",
         "--shingle-words",

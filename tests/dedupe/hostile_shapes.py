@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from corpusforge import schemas, shards
-from corpusforge.beam import dedupe
 from corpusforge.beam.engine import BeamEngine
+from corpusforge.dedupe import methods
 from corpusforge.progress import Silent
 from corpusforge.sections import Dedupe
 from corpusforge.units import ShardUnit
@@ -89,6 +89,6 @@ if __name__ == "__main__":
     with multiprocessing.get_context("spawn").Pool(1) as pool:  # what writing takes is not counted
         units = pool.apply(write, (shape, f"{folder}/in"))
     settings = Dedupe(method=(method,), sentences="builtin", memory_megabytes=int(megabytes), min_sentences=1)
-    done = dedupe.run(BeamEngine(1), settings, units, f"{folder}/out", Silent())
+    done = methods.run(BeamEngine(1), settings, units, f"{folder}/out", Silent())
     peak = peak_bytes()
     print(json.dumps({"peak": peak, "statistics": done.statistics, "tallies": done.tallies}))

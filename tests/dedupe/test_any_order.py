@@ -14,10 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpusforge import schemas, shards
-from corpusforge.beam import dedupe, exact_spans, near
 from corpusforge.beam.engine import BeamEngine
 from corpusforge.content import combine
-from corpusforge.dedupe import locate
+from corpusforge.dedupe import locate, memory, methods
 from corpusforge.progress import Silent
 from corpusforge.sections import Dedupe
 from corpusforge.units import ShardUnit
@@ -78,8 +77,8 @@ def units_of(folder: Path, rows: list[dict[str, Any]], dice: random.Random, coun
 
 def deduped(folder: Path, settings: Dedupe, seed: int, count: int, workers: int) -> Any:
     units = units_of(folder / "in", ROWS, random.Random(seed), count)
-    done = dedupe.run(BeamEngine(workers), settings, units, str(folder / "out"), Silent())
-    assert not (folder / "out" / dedupe.SCRATCH).exists()
+    done = methods.run(BeamEngine(workers), settings, units, str(folder / "out"), Silent())
+    assert not (folder / "out" / methods.SCRATCH).exists()
     entries = shards.load_entries(str(folder / "out"))
     tables = {name for entry in entries for name in entry.tables}
     found = {t: combine(e.tables[t].content for e in entries if t in e.tables) for t in tables}
@@ -92,8 +91,8 @@ def check(settings: Dedupe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     lost = sum(counts["bytes"] for counts in straight[1].values())
     assert straight[2]["text_bytes_in"] == straight[2]["text_bytes_out"] + lost
     assert deduped(tmp_path / "two", settings, 1, 4, 2) == straight
-    for module, planned in ((exact_spans, "plan_rounds"), *((near, f"plan_{n}rounds") for n in ("", "mark_", "pair_"))):
-        monkeypatch.setattr(module, planned, lambda *_: 3)
+    for planned in ("exact_rounds", "mark_rounds", "pair_rounds"):
+        monkeypatch.setattr(memory, planned, lambda *_: 3)
     assert deduped(tmp_path / "five", settings, 2, 9, 5) == straight
 
 
@@ -104,12 +103,12 @@ def test_no_method_depends_on_order(method: str, tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("survivor", ["newest", "longest"])
+@pytest.mark.parametrize("keep", ["newest", "longest"])
 @pytest.mark.parametrize("method", METHODS)
-def test_no_choice_of_survivors_depends_on_order(
-    survivor: str, method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_no_choice_of_kept_copies_depends_on_order(
+    keep: str, method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    check(Dedupe(method=(method,), sentences="builtin", survivor=survivor), tmp_path, monkeypatch)
+    check(Dedupe(method=(method,), sentences="builtin", keep=keep), tmp_path, monkeypatch)
 
 
 @pytest.mark.slow
@@ -128,18 +127,18 @@ def test_on_an_object_store_each_unit_is_read_once_to_tell_where_copies_stand(
     opened: list[str] = []
     real = locate._open
     monkeypatch.setattr(locate, "_open", lambda path: (opened.append(path), real(path))[1])
-    dedupe.run(BeamEngine(1), settings, units, out, Silent())
+    methods.run(BeamEngine(1), settings, units, out, Silent())
     entries = shards.load_entries(out)
     for table in ("documents", "repeats"):
         assert combine(entry.tables[table].content for entry in entries) == straight[table]
     assert 3 < len(opened) == len(set(opened)) <= 6
 
 
-@pytest.mark.parametrize("survivor", ["newest", "longest"])
-def test_the_newest_or_longest_copy_stays(survivor: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("keep", ["newest", "longest"])
+def test_the_newest_or_longest_copy_stays(keep: str, tmp_path: Path) -> None:
     """Of every span cut, the copy that stays is in a document that is not older, or not shorter."""
-    deduped(tmp_path, Dedupe(survivor=survivor, min_sentences=0), 0, 3, 1)
-    rank = {row["id"]: (row["timestamp"] or 0) if survivor == "newest" else len(row["text"].encode()) for row in ROWS}
+    deduped(tmp_path, Dedupe(keep=keep, min_sentences=0), 0, 3, 1)
+    rank = {row["id"]: (row["timestamp"] or 0) if keep == "newest" else len(row["text"].encode()) for row in ROWS}
     rows = read_table(tmp_path / "out", "repeats").to_pylist()
     pairs = [(row["kept_document"], row["document"]) for row in rows if row["reason"] == "span:repeated"]
     assert all(rank[kept] >= rank[cut] for kept, cut in pairs)

@@ -35,7 +35,7 @@ def test_shared_marks_equal_counting(blocks: list[list[int]]) -> None:
 def test_pairs_are_as_many_as_counted(sizes: list[int]) -> None:
     buckets = np.repeat(np.arange(len(sizes), dtype=np.uint64), sizes)
     assert len(bucket_pairs(buckets, (np.arange(len(buckets)),))) == count_pairs(np.array(sizes, np.int64))
-    assert lsh.NEIGHBOURS * 2 < 60
+    assert lsh.NEIGHBORS * 2 < 60
 
 
 def test_every_shared_hash_passes_and_few_others_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,7 +72,7 @@ def test_equals_the_oracle(
     corpus: dict[str, str], length: int, sentences: int, words: int, fold: bool, seed: int
 ) -> None:
     dice = random.Random(seed)
-    survivor = dice.choice(["hash", "longest"])
+    keep = dice.choice(["hash", "longest"])
     documents, repeats, tallies, statistics = run(
         grouped(corpus, seed, dice.randint(1, 4)),
         partitions=dice.randint(1, 5),
@@ -81,10 +81,10 @@ def test_equals_the_oracle(
         fold_numbers=fold,
         min_sentences=sentences,
         min_words=words,
-        survivor=survivor,
+        keep=keep,
     )
     floors = {"min_sentences": sentences, "min_words": words}
-    expected = oracle.dedupe(corpus, length=length, fold_numbers=fold, survivor=survivor, **floors)
+    expected = oracle.dedupe(corpus, length=length, fold_numbers=fold, keep=keep, **floors)
     assert dict(zip(documents["id"].to_pylist(), documents["text"].to_pylist(), strict=True)) == expected.documents
     by_place = lambda row: (row[0], row[1] != "span:repeated", row[2])  # noqa: E731
     assert sorted(rows_of(repeats), key=by_place) == sorted(expected.repeats, key=by_place)

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpusforge import schemas, shards
-from corpusforge.dedupe import chain, exact_spans
+from corpusforge.dedupe import exact_spans, job
 from corpusforge.dedupe.cut import Cut
-from corpusforge.dedupe.exact_spans import CutWork, HashWork, blocks, cuts_folder, span_path
+from corpusforge.dedupe.exact_spans import CutWork, HashWork, span_blocks
 from corpusforge.seeds import document_keys
 from tests.dedupe.in_process import dedupe_units, documents_batch, read_table, write_units
 
@@ -115,12 +115,12 @@ def test_audit_rows_end_where_either_document_ends(tmp_path: Path) -> None:
 def test_slices_go_on_in_any_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     batches = [documents_batch([(f"{b}-{i}", PAGE * (i + 1)) for i in range(n)]) for b, n in enumerate((3, 0, 5, 4))]
     monkeypatch.setattr(shards, "read_shard", lambda _: iter(batches))
-    monkeypatch.setattr(chain, "SLICE_BYTES", 2 * len(PAGE))
-    whole = [s.column("id").to_pylist() for s in chain.slices("")]
+    monkeypatch.setattr(job, "SLICE_BYTES", 2 * len(PAGE))
+    whole = [s.column("id").to_pylist() for s in job.slices("")]
     assert [i for part in whole for i in part] == [i for batch in batches for i in batch.column("id").to_pylist()]
     for number in range(len(whole) + 1):
         skip = sum(len(part) for part in whole[:number])
-        assert [s.column("id").to_pylist() for s in chain.slices("", skip)] == whole[number:]
+        assert [s.column("id").to_pylist() for s in job.slices("", skip)] == whole[number:]
 
 
 def test_documents_that_lost_nothing_are_never_dropped(tmp_path: Path) -> None:
@@ -141,11 +141,11 @@ def test_same_id_twice_keeps_one(tmp_path: Path) -> None:
 def test_partitions_and_rounds_share_out_every_span_once(tmp_path: Path) -> None:
     units = write_units(tmp_path / "in", [[(str(i), f"A{i}. B{i}. C{i}. D{i}. E.") for i in range(200)]])
     result = HashWork(str(tmp_path / "h"))(units[0], lambda _: None)
-    path = span_path(str(tmp_path / "h"), 0)
-    sizes = [sum(len(b) for _, b in blocks(path, 0, 7, r, 3)) for r in range(3)]
+    folder = str(tmp_path / "h")
+    sizes = [sum(len(b) for _, b in span_blocks(folder, 7, r, 3, False, 0)) for r in range(3)]
     assert sum(sizes) == result.statistics["spans"] * 24 == 600 * 24
     assert min(sizes) > 0
-    assert {p for p, _ in blocks(path, 0, 7, 0, 3)} == set(range(7))
+    assert {p for p, _ in span_blocks(folder, 7, 0, 3, False, 0)} == set(range(7))
 
 
 def test_a_hashed_unit_is_not_hashed_again(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ class Killed(Exception):
 
 
 def test_killed_and_resumed_equals_straight_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chain, "SLICE_BYTES", 300)
+    monkeypatch.setattr(job, "SLICE_BYTES", 300)
     groups = [
         [(f"{g}-{i}", PAGE if i % 3 else f"Own {i}. Text {g}. Here {i}. {PAGE}") for i in range(20)] for g in (0, 1)
     ]
@@ -186,7 +186,7 @@ def test_killed_and_resumed_equals_straight_through(tmp_path: Path, monkeypatch:
     assert calls > 10
     assert _files(tmp_path / "killed") == _files(tmp_path / "straight")
     hashes = str(tmp_path / "killed/hashes")
-    work = CutWork(str(tmp_path / "killed"), hashes, cuts_folder(hashes, 1), shard_bytes=700)
+    work = CutWork(str(tmp_path / "killed"), hashes, shard_bytes=700)
     assert work(units[0], lambda _: None).resumed
 
 
@@ -194,7 +194,7 @@ def test_a_dry_run_counts_the_same_and_writes_no_documents(tmp_path: Path) -> No
     units = write_units(tmp_path / "in", [[("a", PAGE), ("b", PAGE)]])
     _, repeats, tallies, statistics = dedupe_units(units, tmp_path / "out")
     hashes = str(tmp_path / "out/hashes")
-    work = CutWork(str(tmp_path / "dry"), hashes, cuts_folder(hashes, 1), audit_only=True)
+    work = CutWork(str(tmp_path / "dry"), hashes, audit_only=True)
     dry = work(units[0], lambda _: None)
     assert (dry.tallies, dry.statistics) == (tallies, statistics)
     assert read_table(tmp_path / "dry", "repeats") == repeats
@@ -202,7 +202,7 @@ def test_a_dry_run_counts_the_same_and_writes_no_documents(tmp_path: Path) -> No
 
 
 def test_progress_covers_the_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chain, "SLICE_BYTES", 300)
+    monkeypatch.setattr(job, "SLICE_BYTES", 300)
     units = write_units(tmp_path / "in", [[(str(i), PAGE) for i in range(64)]])
     told: list[int] = []
     HashWork(str(tmp_path / "h"))(units[0], told.append)
@@ -226,5 +226,5 @@ def _files(folder: Path) -> dict[str, str]:
 
 
 def _ordered_ids(count: int = 2) -> list[str]:
-    """Ids in the order of survivors."""
+    """Ids in the order of kept copies."""
     return sorted(["one", "two", "three"][:count], key=lambda name: int(document_keys([name])[0]))

@@ -59,7 +59,7 @@ def test_other_parameters_are_refused() -> None:
     schema = signatures_schema(Signer(permutations=64))
     with pytest.raises(errors.StageMismatch, match="signed with permutations 64, not 128"):
         check_signer(schema, Signer(permutations=128), "here")
-    with pytest.raises(errors.StageMismatch, match="does not say"):
+    with pytest.raises(errors.StageMismatch, match="does not state"):
         read_signer(pa.schema([pa.field("document", pa.string())]), "here")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import random
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,9 @@ import pytest
 from corpusforge import errors, schemas, shards
 from corpusforge.arrays import U64
 from corpusforge.dedupe import exact_spans, locate
-from corpusforge.dedupe.exact_spans import CutWork, HashWork, cuts_folder, read_cuts, span_path, write_cuts
+from corpusforge.dedupe.exact_spans import CutWork, HashWork, duplicates_folder, read_duplicates, write_duplicates
 from corpusforge.dedupe.locate import locate_copies
-from corpusforge.dedupe.spans import SPANS, hash_documents, place
+from corpusforge.dedupe.spans import SPANS, hash_documents, pack, place
 from corpusforge.shards import manifests
 from corpusforge.units import ShardUnit
 
@@ -50,22 +49,22 @@ def test_places_are_found_as_in_the_shards_read_whole(tmp_path: Path, root: str)
         expected |= {(unit, row): where for row, where in enumerate(write_spans(folder, unit, texts))}
     asked = [dice.choice(list(expected)) for _ in range(300)]
     many = np.concatenate([place(unit, np.array([row])) for unit, row in asked])
-    documents, starts = locate_copies(many, functools.partial(span_path, folder))
+    documents, starts = locate_copies(many, folder)
     assert list(zip(documents.to_pylist(), starts.tolist(), strict=True)) == [expected[key] for key in asked]
-    documents, starts = locate_copies(many[:0], functools.partial(span_path, folder))
+    documents, starts = locate_copies(many[:0], folder)
     assert (len(documents), len(starts)) == (0, 0)
 
 
 def test_a_file_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
     for text in ("One. Two.", "A longer one. Two."):
         expected = write_spans(str(tmp_path), 0, [[text]])
-        _, starts = locate_copies(place(0, np.arange(2)), functools.partial(span_path, str(tmp_path)))
+        _, starts = locate_copies(place(0, np.arange(2)), str(tmp_path))
         assert starts.tolist() == [start for _, start in expected]
 
 
 def test_a_missing_unit_is_one_clear_error(tmp_path: Path) -> None:
     with pytest.raises(errors.ManifestInvalid, match="part-00003"):
-        locate_copies(place(3, np.arange(2)), functools.partial(span_path, str(tmp_path)))
+        locate_copies(place(3, np.arange(2)), str(tmp_path))
 
 
 def test_each_unit_is_opened_once_and_no_folder_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,10 +81,9 @@ def test_each_unit_is_opened_once_and_no_folder_listed(tmp_path: Path, monkeypat
         HashWork(folder)(units[-1], lambda _: None)
     for number in range(20):  # sentence i of a unit is cut in favour of unit i's
         others = [place(n, np.array([row])) for row, n in enumerate(range(18)) if n != number]
-        losers = [row for row in range(18) if row != number]
-        write_cuts(
-            cuts_folder(folder, 1), number, 0, [_packed(place(number, np.array(losers)), np.concatenate(others))]
-        )
+        dropped = [row for row in range(18) if row != number]
+        packed = pack(place(number, np.array(dropped)), np.concatenate(others))
+        write_duplicates(duplicates_folder(folder, 1), 0, number, [packed])
     opened: list[str] = []
     real = locate._open
 
@@ -99,22 +97,23 @@ def test_each_unit_is_opened_once_and_no_folder_listed(tmp_path: Path, monkeypat
     monkeypatch.setattr(locate, "_open", counted)
     for module in (shards, manifests):
         monkeypatch.setattr(module, "list_names", refuse)
-    work = CutWork(str(tmp_path / "out"), folder, cuts_folder(folder, 1), min_sentences=0)
+    work = CutWork(str(tmp_path / "out"), folder, min_sentences=0)
     assert sum(work(unit, lambda _: None).statistics["sentences_cut"] for unit in units) > 300
     assert len(opened) == len(set(opened)) <= 20
 
 
 def test_what_is_written_is_not_located_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, cuts = str(tmp_path), cuts_folder(str(tmp_path), 1)
-    write_cuts(cuts, 0, 0, [_packed(place(0, np.array([0, 10])), place(5, np.array([3, 4])))])
+    folder = str(tmp_path)
+    packed = pack(place(0, np.array([0, 10])), place(5, np.array([3, 4])))
+    write_duplicates(duplicates_folder(folder, 1), 0, 0, [packed])
     asked: list[U64] = []
 
-    def noted(unit: int, many: U64, folder: str, path_of: object) -> tuple[pa.Array, Any]:
+    def noted(unit: int, many: U64, folder: str) -> tuple[pa.Array, Any]:
         asked.append(many)
         return pa.array([""] * len(many)), np.zeros(len(many), np.int64)
 
     monkeypatch.setattr(exact_spans, "locate_for", noted)
-    work = CutWork(str(tmp_path / "out"), folder, cuts)
+    work = CutWork(str(tmp_path / "out"), folder)
     found, rows = work.cuts_from(0, 11)
     assert (found.rows.tolist(), rows.tolist()) == ([11, 12], [0, 10])
     assert (asked[0] & np.uint64(0xFF)).tolist() == [5, 6]
@@ -124,12 +123,8 @@ def test_cuts_of_another_number_of_rounds_are_not_read(tmp_path: Path) -> None:
     folder = str(tmp_path)
     for rounds in (2, 3):
         for number in range(rounds):
-            losers = place(0, np.array([10 * rounds + number]))
-            write_cuts(cuts_folder(folder, rounds), 0, number, [_packed(losers, losers)])
-    assert (read_cuts(cuts_folder(folder, 2), 0, 2)[0]).tolist() == [20, 21]
-    assert (read_cuts(cuts_folder(folder, 3), 0, 3)[0]).tolist() == [30, 31, 32]
-    assert not len(read_cuts(cuts_folder(folder, 3), 1, 3)[0])
-
-
-def _packed(losers: U64, survivors: U64) -> bytes:
-    return exact_spans.span_tables.pack_losers(losers, survivors)
+            dropped = place(0, np.array([10 * rounds + number]))
+            write_duplicates(duplicates_folder(folder, rounds), number, 0, [pack(dropped, dropped)])
+    assert (read_duplicates(folder, 0, 2)[0]).tolist() == [20, 21]
+    assert (read_duplicates(folder, 0, 3)[0]).tolist() == [30, 31, 32]
+    assert not len(read_duplicates(folder, 1, 3)[0])

@@ -71,8 +71,8 @@ def oracle_pairs(buckets: list[int], order: list[int]) -> set[tuple[int, int]]:
         rows = sorted((order[i], i) for i, b in enumerate(buckets) if b == bucket)
         members = [i for _, i in rows]
         for k, member in enumerate(members):
-            before = members[max(0, k - lsh.NEIGHBOURS) : k]
-            found |= {(other, member) for other in before + members[: min(k, lsh.NEIGHBOURS)]}
+            before = members[max(0, k - lsh.NEIGHBORS) : k]
+            found |= {(other, member) for other in before + members[: min(k, lsh.NEIGHBORS)]}
     return found
 
 
@@ -87,10 +87,10 @@ def test_pairs_equal_the_oracle_in_any_order(buckets: list[int], random) -> None
 
 
 def test_small_buckets_are_complete_and_large_ones_linear() -> None:
-    whole = 2 * lsh.NEIGHBOURS + 1
+    whole = 2 * lsh.NEIGHBORS + 1
     found = bucket_pairs(np.zeros(whole, np.uint64), (np.arange(whole),))
     assert {tuple(p) for p in found.tolist()} == set(itertools.combinations(range(whole), 2))
-    assert len(bucket_pairs(np.zeros(100_000, np.uint64), (np.arange(100_000),))) <= 2 * lsh.NEIGHBOURS * 100_000
+    assert len(bucket_pairs(np.zeros(100_000, np.uint64), (np.arange(100_000),))) <= 2 * lsh.NEIGHBORS * 100_000
 
 
 def test_a_pair_of_two_bands_comes_once() -> None:

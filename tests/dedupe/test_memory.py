@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from corpusforge import errors, schemas, shards
 from corpusforge.dedupe import memory
-from corpusforge.dedupe.chain import largest_document
-from corpusforge.dedupe.exact_spans import peak_bytes
+from corpusforge.dedupe.memory import exact_bytes, exact_rounds, largest_document
 from corpusforge.units import ShardUnit
 
 
@@ -32,7 +31,7 @@ def test_the_smallest_budget_that_works_is_named_and_works() -> None:
 
 
 def test_a_span_takes_what_rounds_are_planned_with() -> None:
-    assert abs(memory.SPAN_BYTES - peak_bytes(10**6, 1, 64) / 10**6) < 1
+    assert abs(memory.SPAN_BYTES - exact_bytes(10**6, 1, 64) / 10**6) < 1
 
 
 def test_words_say_what_is_expected() -> None:
@@ -65,3 +64,10 @@ def test_the_largest_document_is_read_off_the_shards(tmp_path: Path) -> None:
     assert largest_document([unit("usual.parquet", usual, usual)]) == 0
     found = largest_document([unit("usual.parquet", usual), unit("large.parquet", usual, large)])
     assert len(large) <= found < 1.01 * len(large)
+
+
+@given(st.integers(0, 10**11), st.integers(1, 1 << 36), st.integers(1, 512))
+def test_planned_rounds_fit_the_budget(total: int, budget: int, partitions: int) -> None:
+    rounds = exact_rounds(total, budget, partitions)
+    assert exact_bytes(total, rounds, partitions) <= budget
+    assert rounds == 1 or exact_bytes(total, 1, partitions) > budget

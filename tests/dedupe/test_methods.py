@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from corpusforge import shards
-from corpusforge.beam import dedupe, exact_spans, lines
 from corpusforge.beam.engine import BeamEngine
 from corpusforge.content import combine
+from corpusforge.dedupe import exact_spans, lines, methods
 from corpusforge.dedupe.exact_spans import CutWork
+from corpusforge.dedupe.job import Job
 from corpusforge.dedupe.lines import CutLinesWork
 from corpusforge.dedupe.methods import CarryWork
 from corpusforge.progress import Silent
@@ -64,11 +65,11 @@ def test_killed_in_any_method_and_gone_on_with(
     out = str(tmp_path / "out")
     with monkeypatch.context() as patched, contextlib.suppress(Killed):
         patched.setattr(work, "__call__", fail_at(1, work))
-        dedupe.run(BeamEngine(1), CHAIN, units, out, Silent())
+        methods.run(BeamEngine(1), CHAIN, units, out, Silent())
     assert not (tmp_path / "out/documents/part-00001-00000.parquet").exists()
     if work is not CutLinesWork:  # the first method is through, and is not begun again
-        monkeypatch.setattr(lines, "run_method", None)
-    done = dedupe.run(BeamEngine(1), CHAIN, units, out, Silent())
+        monkeypatch.setattr(lines, "run", None)
+    done = methods.run(BeamEngine(1), CHAIN, units, out, Silent())
     assert (content(tmp_path / "out"), done.tallies, done.statistics) == straight
     assert not (tmp_path / "out/scratch").exists()
 
@@ -80,19 +81,19 @@ def test_killed_while_scratch_is_removed(
 
     def half(path: str) -> None:
         if path.endswith("/scratch"):
-            remove(f"{path}/chain/0-lines/documents")
+            remove(f"{path}/methods/0-lines/documents")
             raise Killed
         remove(path)
 
     with monkeypatch.context() as patched, contextlib.suppress(Killed):
         patched.setattr(shards, "remove", half)
-        dedupe.run(BeamEngine(1), CHAIN, units, str(out), Silent())
-    done = dedupe.run(BeamEngine(1), CHAIN, units, str(out), Silent())
+        methods.run(BeamEngine(1), CHAIN, units, str(out), Silent())
+    done = methods.run(BeamEngine(1), CHAIN, units, str(out), Silent())
     assert (content(out), done.tallies, done.statistics) == straight
 
 
 def test_a_dry_run_of_a_chain_finds_the_same(units: list[ShardUnit], tmp_path: Path, straight: Any) -> None:
-    done = dedupe.run(BeamEngine(1), CHAIN, units, str(tmp_path / "out"), Silent(), audit_only=True)
+    done = methods.run(BeamEngine(1), CHAIN, units, str(tmp_path / "out"), Silent(), audit_only=True)
     assert (done.tallies, done.statistics) == straight[1:]
     assert not (tmp_path / "out/documents").exists()
 
@@ -108,7 +109,8 @@ def test_numbers_of_a_chain_are_told_by_method(straight: Any) -> None:
 
 
 def test_the_method_that_is_left_does_not_know_the_others(units: list[ShardUnit], tmp_path: Path) -> None:
-    """Units that keep pieces give the same documents as units that do not."""
-    dedupe.run(BeamEngine(1), Dedupe(), units, str(tmp_path / "a"), Silent())
-    exact_spans.run_method(BeamEngine(1), Dedupe(), units, str(tmp_path / "b"), Silent())
+    """Units with offset maps give the same documents as units that do not."""
+    methods.run(BeamEngine(1), Dedupe(), units, str(tmp_path / "a"), Silent())
+    b = str(tmp_path / "b")
+    exact_spans.run(Job(BeamEngine(1), Dedupe(), units, b, f"{b}/scratch", Silent()))
     assert content(tmp_path / "a") == content(tmp_path / "b")

@@ -13,11 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge.content import ContentDigest
-from corpusforge.dedupe.lsh import NEIGHBOURS, Bands
+from corpusforge.dedupe.lsh import NEIGHBORS, Bands
 from corpusforge.dedupe.minhash import Signer
-from corpusforge.dedupe.pairs import Signing
-from tests.dedupe.in_process import write_units
-from tests.dedupe.near_in_process import Done, near_documents, near_spans
+from corpusforge.dedupe.signed_units import Signing
+from tests.dedupe.in_process import Done, near_documents, near_spans, write_units
 from tests.draws import draws
 from tests.oracles import near as oracle
 from tests.oracles.minhash import jaccard
@@ -59,7 +58,7 @@ def grouped(corpus: dict[str, str], dice: random.Random) -> list[list[tuple[str,
 def setups(signing: Signing, threshold: float) -> oracle.Setup:
     signer = signing.signer
     multipliers = [int(m) for m in signer.multipliers()]
-    shape = (signing.bands.bands, signing.bands.rows, threshold, NEIGHBOURS, signing.span_sentences)
+    shape = (signing.bands.bands, signing.bands.rows, threshold, NEIGHBORS, signing.span_sentences)
     return oracle.Setup(multipliers, signer.shingle_words, *shape)
 
 
@@ -87,16 +86,16 @@ def texts(done: Done) -> dict[str, str]:
 )
 @draws(60)
 def test_near_spans_equal_the_oracle(
-    corpus: dict[str, str], length: int, threshold: float, words: int, survivor: str, seed: int
+    corpus: dict[str, str], length: int, threshold: float, words: int, keep: str, seed: int
 ) -> None:
-    signing = Signing(Signer(16, words), Bands(5, 3), length, survivor)
+    signing = Signing(Signer(16, words), Bands(5, 3), length, keep)
     done = run(corpus, seed, signing, threshold, cut={"min_sentences": seed % 3})
-    ranks = oracle.order_of(corpus, survivor)
-    best = oracle.best(oracle.repeats(corpus, setups(signing, threshold), survivor), ranks)
-    losers: dict[str, list[tuple[int, str, int]]] = {name: [] for name in corpus}
+    ranks = oracle.order_of(corpus, keep)
+    best = oracle.best(oracle.repeats(corpus, setups(signing, threshold), keep), ranks)
+    dropped: dict[str, list[tuple[int, str, int]]] = {name: [] for name in corpus}
     for (name, i), found in sorted(best.items()):
-        losers[name].append((i, *found.earlier))
-    expected = cut_all(corpus, losers, length, (seed % 3, 0), "span:near-repeated")
+        dropped[name].append((i, *found.earlier))
+    expected = cut_all(corpus, dropped, length, (seed % 3, 0), "span:near-repeated")
     assert texts(done) == expected.documents
     rows = [tuple(row.values()) for row in done.tables["repeats"].to_pylist()]
     by_place = lambda row: (row[0], row[1].startswith("page"), row[2])  # noqa: E731
@@ -107,11 +106,11 @@ def test_near_spans_equal_the_oracle(
 
 @given(corpora(), st.sampled_from([0.5, 0.75, 1.0]), st.sampled_from(["hash", "longest"]), st.integers())
 @draws(60)
-def test_documents_equal_the_oracle(corpus: dict[str, str], threshold: float, survivor: str, seed: int) -> None:
-    signing = Signing(Signer(16, 2), Bands(5, 3), 0, survivor)
+def test_documents_equal_the_oracle(corpus: dict[str, str], threshold: float, keep: str, seed: int) -> None:
+    signing = Signing(Signer(16, 2), Bands(5, 3), 0, keep)
     done = run(corpus, seed, signing, threshold)
-    # Whom an item is paired with depends on keys alone: groups are settled by the order of survivors afterwards.
-    setup, ranks = setups(signing, threshold), oracle.order_of(corpus, survivor)
+    # Whom an item is paired with depends on keys alone: groups are settled by the order of kept copies afterwards.
+    setup, ranks = setups(signing, threshold), oracle.order_of(corpus, keep)
     signed = oracle.sign_items(corpus, setup)
     kept, rows = dict(corpus), []
     for members in oracle.groups(oracle.repeats(corpus, setup)):

@@ -10,18 +10,18 @@ import pyarrow as pa
 import pytest
 
 from corpusforge import errors, schemas, shards
-from corpusforge.dedupe import chain, signed_units
 from corpusforge.dedupe import documents as near_documents_work
+from corpusforge.dedupe import job, signed_units
 from corpusforge.dedupe.documents import KeepWork
 from corpusforge.dedupe.index import read_signer, signature_matrix
 from corpusforge.dedupe.lsh import Bands, bands_for
+from corpusforge.dedupe.memory import mark_rounds, pair_rounds
 from corpusforge.dedupe.minhash import Signer
 from corpusforge.dedupe.near_spans import CutNearWork
 from corpusforge.dedupe.normalize import whole_documents
-from corpusforge.dedupe.pairs import Signing, plan_mark_rounds, plan_pair_rounds
+from corpusforge.dedupe.signed_units import Signing
 from corpusforge.seeds import document_keys
-from tests.dedupe.in_process import write_units
-from tests.dedupe.near_in_process import near_documents, near_spans
+from tests.dedupe.in_process import near_documents, near_spans, write_units
 
 WORDS = [f"word{i}" for i in range(400)]
 SPANS = Signing(Signer(), bands_for(0.8, 64), 3)
@@ -61,7 +61,7 @@ def test_an_edited_passage_is_cut_from_the_later_document(tmp_path: Path) -> Non
 
 
 def test_overlapping_spans_of_one_document_are_not_repeats(tmp_path: Path) -> None:
-    """A very long sentence between short ones: spans that share it are alike, and cutting one would lose it."""
+    """A very long sentence between short ones: spans that share it are similar, and cutting one would lose it."""
     dice = random.Random(2)
     long = " ".join(dice.choices(WORDS, k=300)).capitalize() + "."
     text = f"One two. {long} Three four. Five six."
@@ -79,7 +79,7 @@ def test_groups_are_listed_and_one_stays(tmp_path: Path) -> None:
     done = near_documents(write_units(tmp_path / "in", groups), tmp_path / "out", WHOLE, 0.8)
     assert sorted(done.tables["documents"]["id"].to_pylist()) == sorted([names[0], names[1], names[4]])
     clusters = sorted(done.tables["clusters"].to_pylist(), key=lambda row: names.index(row["document"]))
-    assert [(row["survivor"], row["document"], row["size"]) for row in clusters] == [
+    assert [(row["kept"], row["document"], row["size"]) for row in clusters] == [
         (names[0], name, 3) for name in (names[0], names[2], names[3])
     ]
     assert clusters[0]["similarity"] == 1
@@ -89,7 +89,7 @@ def test_groups_are_listed_and_one_stays(tmp_path: Path) -> None:
     assert done.tables["clusters"].schema.equals(schemas.CLUSTERS)
 
 
-def test_survivors_of_groups(tmp_path: Path) -> None:
+def test_the_kept_copy_of_a_group(tmp_path: Path) -> None:
     dice = random.Random(4)
     page = passage(dice, 10)
     rows = [
@@ -154,7 +154,7 @@ class Killed(Exception):
 def test_killed_and_resumed_equals_straight_through(
     method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chain, "SLICE_BYTES", 2000)
+    monkeypatch.setattr(job, "SLICE_BYTES", 2000)
     dice = random.Random(7)
     pages = [passage(dice, 8) for _ in range(6)]
     groups = [[(f"{g}-{i}", " ".join(edited(pages[i % 6], i % 14))) for i in range(20)] for g in (0, 1)]
@@ -229,9 +229,9 @@ def test_items_open_anew_where_the_file_is_another(tmp_path: Path) -> None:
 
 
 def test_rounds_grow_with_the_corpus() -> None:
-    assert plan_pair_rounds(0, 0, 1 << 30) == plan_mark_rounds(0, 1 << 30, 16) == 1
-    assert plan_mark_rounds(10**9, 1 << 30, 16) > plan_mark_rounds(10**9, 1 << 31, 16)
-    assert plan_pair_rounds(10**8, 10**8, 1 << 30) > plan_pair_rounds(10**8, 10**7, 1 << 30)
+    assert pair_rounds(0, 0, 1 << 30) == mark_rounds(0, 1 << 30, 16) == 1
+    assert mark_rounds(10**9, 1 << 30, 16) > mark_rounds(10**9, 1 << 31, 16)
+    assert pair_rounds(10**8, 10**8, 1 << 30) > pair_rounds(10**8, 10**7, 1 << 30)
 
 
 def test_a_bucket_with_every_item_is_linear(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Span hashes, losers and blocks: each against a few lines of plain Python."""
+"""Span hashes, duplicates and blocks: each against a few lines of plain Python."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from corpusforge import arrays, seeds
 from corpusforge.dedupe import spans
-from corpusforge.dedupe.exact_spans import peak_bytes, plan_rounds
 from tests.dedupe.in_process import documents_batch
 
 LENGTHS = st.lists(st.integers(0, 6), max_size=6)
@@ -41,7 +40,7 @@ def test_span_hashes_compare_like_tuples(lengths: list[int], length: int, dice: 
     st.lists(st.tuples(st.integers(1, 4), st.integers(1, 3), st.integers(0, 2), st.integers(0, 5)), max_size=30),
     st.integers(1, 5),
 )
-def test_losers_are_all_but_the_first(rows: list[tuple[int, int, int, int]], count: int) -> None:
+def test_duplicates_are_all_but_the_first(rows: list[tuple[int, int, int, int]], count: int) -> None:
     rows = list({(unit, row): (h, k, unit, row) for h, k, unit, row in rows}.values())
     places = [int(spans.place(unit, np.array([row]))[0]) for _, _, unit, row in rows]
     groups: dict[int, list[tuple[int, int]]] = {}
@@ -49,25 +48,25 @@ def test_losers_are_all_but_the_first(rows: list[tuple[int, int, int, int]], cou
         groups.setdefault(value, []).append((key, place))
     expected = {place: min(group)[1] for group in groups.values() for _, place in sorted(group)[1:]}
     blocks = [
-        spans.pack_block(u64([r[0] for r in part]), u64([r[1] for r in part]), u64(at))
+        spans.pack(u64([r[0] for r in part]), u64([r[1] for r in part]), u64(at))
         for part, at in ((rows[i::count], places[i::count]) for i in range(count))
     ]
-    found = spans.find_losers(blocks)
+    found = spans.find_duplicates(blocks)
     assert [unit for unit, _ in found] == sorted({place >> 40 for place in expected})
-    losers, survivors = spans.unpack_losers(packed for _, packed in found)
-    assert dict(zip(losers.tolist(), survivors.tolist(), strict=True)) == expected
+    dropped, kept = spans.unpack_duplicates(packed for _, packed in found)
+    assert dict(zip(dropped.tolist(), kept.tolist(), strict=True)) == expected
     for unit, packed in found:
-        assert set(spans.unit_of(spans.unpack_losers([packed])[0])) == {unit}
-        assert len(packed) % spans.LOSER_BYTES == 0
+        assert set(spans.unit_of(spans.unpack_duplicates([packed])[0])) == {unit}
+        assert len(packed) % spans.PAIR_BYTES == 0
 
 
 def test_nothing_in_nothing_out() -> None:
-    assert spans.find_losers([]) == []
-    assert [len(column) for column in spans.unpack_losers([])] == [0, 0]
+    assert spans.find_duplicates([]) == []
+    assert [len(column) for column in spans.unpack_duplicates([])] == [0, 0]
 
 
 def test_blocks_are_little_endian_columns() -> None:
-    block = spans.pack_block(u64([1]), u64([2]), spans.place(1, np.array([3])))
+    block = spans.pack(u64([1]), u64([2]), spans.place(1, np.array([3])))
     assert block == (1).to_bytes(8, "little") + (2).to_bytes(8, "little") + ((1 << 40) + 3).to_bytes(8, "little")
     assert len(block) == spans.BLOCK_BYTES
 
@@ -90,10 +89,3 @@ def test_a_batch_and_its_slices_hash_alike(at: int) -> None:
     parts = [*spans.hash_documents(batch.slice(0, at)).to_pylist(), *spans.hash_documents(batch.slice(at)).to_pylist()]
     assert whole == parts
     assert whole[0]["hashes"][0] == whole[2]["hashes"][0]
-
-
-@given(st.integers(0, 10**11), st.integers(1, 1 << 36), st.integers(1, 512))
-def test_planned_rounds_fit_the_budget(total: int, memory: int, partitions: int) -> None:
-    rounds = plan_rounds(total, memory, partitions)
-    assert peak_bytes(total, rounds, partitions) <= memory
-    assert rounds == 1 or peak_bytes(total, 1, partitions) > memory

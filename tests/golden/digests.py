@@ -13,8 +13,9 @@ from corpusforge.content import ContentDigest
 PLACES = {"id", "document", "source", "position", "kept_document", "survivor", "order", "key"}
 """Columns that say where a row comes from, or name a document by its place."""
 
-RENAMED: dict[str, str] = {}
-"""Columns that have another name than when the digests were frozen: new name to old. A digest covers names."""
+RENAMED = {"kept": "survivor"}
+"""Columns that have another name than when the digests were frozen: new name to old. A digest covers names, so this
+shows that the values of ``clusters/`` did not change with the name of their column."""
 
 LEARNED = ("vocab.txt", "vocab.json", "merges.txt", "tokenizer.json", "spiece.model")
 """Files of a vocabulary whose bytes are held."""

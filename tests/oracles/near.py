@@ -37,9 +37,9 @@ class Found(NamedTuple):
     similarity: float
 
 
-def order_of(documents: dict[str, str], survivor: str = "hash") -> dict[str, tuple[int, int]]:
+def order_of(documents: dict[str, str], keep: str = "hash") -> dict[str, tuple[int, int]]:
     """What orders documents; the smaller is the earlier."""
-    before = {name: -len(text.encode()) if survivor == "longest" else 0 for name, text in documents.items()}
+    before = {name: -len(text.encode()) if keep == "longest" else 0 for name, text in documents.items()}
     return {name: (before[name], xxhash.xxh3_64_intdigest(name.encode())) for name in documents}
 
 
@@ -70,9 +70,9 @@ def sign_items(documents: dict[str, str], setup: Setup) -> dict[Item, Signed]:
     return found
 
 
-def repeats(documents: dict[str, str], setup: Setup, survivor: str = "hash") -> dict[Item, list[Found]]:
+def repeats(documents: dict[str, str], setup: Setup, keep: str = "hash") -> dict[Item, list[Found]]:
     """For every item that repeats an earlier one all those that it was found to repeat."""
-    signed, ranks = sign_items(documents, setup), order_of(documents, survivor)
+    signed, ranks = sign_items(documents, setup), order_of(documents, keep)
     ordered = sorted(signed, key=lambda item: (ranks[item[0]], item[1]))
     found: dict[Item, list[Found]] = {}
     first: dict[tuple[object, ...], Item] = {}

@@ -50,10 +50,10 @@ def dedupe(
     min_sentences: int = 3,
     min_words: int = 0,
     fold_numbers: bool = False,
-    survivor: str = "hash",
+    keep: str = "hash",
 ) -> Outcome:
     """Cut all but the first of any span of ``length`` sentences."""
-    longest = survivor == "longest"
+    longest = keep == "longest"
     before = {name: -len(document.encode()) if longest else 0 for name, document in documents.items()}
     order = sorted(documents, key=lambda name: (before[name], xxhash.xxh3_64_intdigest(name.encode())))
     raw = {name: documents[name].encode() for name in order}

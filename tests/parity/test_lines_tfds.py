@@ -20,8 +20,8 @@ import pytest
 pytest.importorskip("tensorflow_datasets", reason="needs tensorflow-datasets (benchmarks/requirements-tfds.txt)")
 
 from corpusforge import schemas
-from corpusforge.beam.dedupe import run
 from corpusforge.beam.engine import BeamEngine
+from corpusforge.dedupe.methods import run
 from corpusforge.progress import Silent
 from corpusforge.sections import Dedupe
 from corpusforge.units import ShardUnit

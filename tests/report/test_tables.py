@@ -1,10 +1,11 @@
-"""The listing of clusters: the largest first, the members least like their survivor, nothing that steers a terminal."""
+"""The listing of clusters: the largest first, its least similar members, nothing that steers a terminal."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from rich.console import Console
 
 from corpusforge.report.inspect import inspect
@@ -47,3 +48,12 @@ def test_an_empty_first_shard_hides_nothing(tmp_path: Path) -> None:
 
 def test_ids_do_not_steer_the_terminal(tmp_path: Path) -> None:
     assert "\x1b" not in shown(write(tmp_path, [[(HOSTILE, HOSTILE, 2, 1.0), (HOSTILE, "x", 2, 0.9)]]))
+
+
+def test_folders_of_older_versions_are_read(tmp_path: Path) -> None:
+    rows = [("b", "b", 2, 1.0), ("b", "b1", 2, 0.9)]
+    new, old = write(tmp_path / "new", [rows]), write(tmp_path / "old", [rows])
+    path = old / "part-00000-00000.parquet"
+    table = pq.read_table(path)
+    pq.write_table(table.rename_columns(["survivor", *table.column_names[1:]]), path)
+    assert shown(old) == shown(new).replace(str(new), str(old))

@@ -83,7 +83,7 @@ def test_what_is_no_index_is_refused_before_the_work(tmp_path: Path) -> None:
 
 
 def test_an_index_of_the_same_ids_is_told_apart(tmp_path: Path) -> None:
-    """Ids are of source and position, so two corpora have the same: survivors in an index bear its name."""
+    """Ids are of source and position, so two corpora have the same: those of an index get its name as a prefix."""
     index = dedupe(stage(tmp_path / "old", {"x": page("a"), "y": page("b")}), tmp_path / "d1", export_signatures=True)
     done = dedupe(stage(tmp_path / "new", {"x": page("c"), "y": page("c"), "z": page("a")}), tmp_path / "d2", ("d1",),
                   root=tmp_path)  # fmt: skip
@@ -92,7 +92,7 @@ def test_an_index_of_the_same_ids_is_told_apart(tmp_path: Path) -> None:
     assert (rows["z"]["reason"], rows["z"]["kept_document"], rows["z"]["kept_start"]) == ("page:in-index", name, None)
     (other,) = rows.keys() - {"z"}
     assert rows[other]["reason"] == "page:near-duplicate" and rows[other]["kept_document"] in {"x", "y"} - {other}
-    assert {row["survivor"] for row in read(done, "clusters")} == {name, rows[other]["kept_document"]}
+    assert {row["kept"] for row in read(done, "clusters")} == {name, rows[other]["kept_document"]}
 
 
 def test_counts_are_of_the_corpus_wherever_the_index_is_in_the_order(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpusforge.dedupe.chain import PIECES, after_cut, original, original_stops
+from corpusforge.dedupe.offset_map import OFFSET_MAP, map_after_cut, original_offsets, original_stops
 from corpusforge.text import text_bytes
 
 MARKED = st.lists(st.lists(st.booleans(), max_size=12), max_size=5)
@@ -22,9 +22,9 @@ def cut_once(texts: list[list[int]], cut: list[list[bool]], batch: pa.RecordBatc
         stops = [i + 1 for i, c in enumerate(row) if c and (i + 1 == len(row) or not row[i + 1])]
         regions += [(ends[document] + a, ends[document] + b) for a, b in zip(starts, stops, strict=True)]
     starts, stops = (np.array([region[k] for region in regions], np.int64) for k in (0, 1))
-    pieces = after_cut(batch, starts, stops)
+    column = map_after_cut(batch, starts, stops)
     left = ["x" * len(row) for row in texts]
-    return pa.RecordBatch.from_arrays([pa.array(left, pa.string()), pieces], ["text", PIECES.name])
+    return pa.RecordBatch.from_arrays([pa.array(left, pa.string()), column], ["text", OFFSET_MAP.name])
 
 
 @given(MARKED, st.data())
@@ -38,16 +38,17 @@ def test_offsets_are_those_of_the_bytes_that_stayed(shape: list[list[bool]], dat
         rows = np.array([i for i, row in enumerate(where) for _ in row], np.int64)
         inside = np.array([k for row in where for k in range(len(row))], np.int64)
         expected = [w for row in where for w in row]
-        assert original(batch, rows, inside).tolist() == expected
+        assert original_offsets(batch, rows, inside).tolist() == expected
         assert original_stops(batch, rows, inside + 1).tolist() == [w + 1 for w in expected]
-        for row, found in zip(where, batch.column(PIECES.name).to_pylist(), strict=True):
+        for row, found in zip(where, batch.column(OFFSET_MAP.name).to_pylist(), strict=True):
             assert (found is None) == (row == list(range(len(row))))  # nothing is kept of what needs nothing
 
 
-def test_slices_of_a_batch_keep_their_pieces() -> None:
+def test_slices_of_a_batch_keep_their_map() -> None:
     batch = pa.record_batch({"text": pa.array(["abcd", "efgh", "ijkl"])})
     cut = pa.RecordBatch.from_arrays(
-        [pa.array(["cd", "efgh", "il"]), after_cut(batch, np.array([0, 9]), np.array([2, 11]))], ["text", PIECES.name]
+        [pa.array(["cd", "efgh", "il"]), map_after_cut(batch, np.array([0, 9]), np.array([2, 11]))],
+        ["text", OFFSET_MAP.name],
     )
-    assert original(cut.slice(2), np.array([0, 0]), np.array([0, 1])).tolist() == [0, 3]
-    assert original(cut.slice(0, 1), np.array([0]), np.array([1])).tolist() == [3]
+    assert original_offsets(cut.slice(2), np.array([0, 0]), np.array([0, 1])).tolist() == [0, 3]
+    assert original_offsets(cut.slice(0, 1), np.array([0]), np.array([1])).tolist() == [3]
