@@ -1,4 +1,4 @@
-"""Where resources are: the recipes, rule packs and sample bundled with CorpusForge, and the user's cache of others."""
+"""Locate resources: recipes, rule packs and the sample bundled with CorpusForge, and the user's cache of others."""
 
 from __future__ import annotations
 

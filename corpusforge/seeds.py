@@ -1,7 +1,7 @@
-"""Randomness is a function, not a stream: of (seed, stage, key) and, for columns, a counter.
+"""Randomness as a function, not a stream: of (seed, stage, key) and, for columns, a counter.
 
-`rng_for` gives a shard or document its own generator. `words` gives a whole column of random 64-bit words at once,
-each a function of its own key alone, so that no result depends on how rows were batched, sharded or scheduled.
+`rng_for` returns a generator for one shard or document. `words` returns a whole column of random 64-bit words, each a
+function of its own key alone, so that no result depends on batches, shards or scheduling.
 The mixer is SplitMix64 (Steele, Lea and Flood, OOPSLA 2014, figure 17), applied to (seed, stage), key and counter.
 """
 
@@ -21,7 +21,7 @@ _MIX_2 = np.uint64(0x94D049BB133111EB)
 
 
 def mix(words: U64) -> U64:
-    """SplitMix64's finaliser: a bijection on 64-bit words that looks random.
+    """SplitMix64's finalizer: a bijection on 64-bit words that looks random.
 
     >>> mix(np.array([0, 1], np.uint64)).tolist()
     [16294208416658607535, 10451216379200822465]
@@ -39,7 +39,7 @@ def stage_key(seed: int, stage: str) -> int:
 
 
 def rng_for(seed: int, stage: str, key: int | str) -> np.random.Generator:
-    """A generator of its own for one shard, document or step.
+    """An independent generator for one shard, document or step.
 
     >>> float(rng_for(1, "demo", "a").random()) == float(rng_for(1, "demo", "a").random())
     True
@@ -62,7 +62,7 @@ def uniforms(seed: int, stage: str, keys: U64, counters: U64 | int = 0) -> F64:
 
 
 def document_keys(ids: Sequence[str]) -> U64:
-    """64-bit keys of document ids: the order of survivors, and the key of everything drawn for a document.
+    """64-bit keys of document ids: the order of kept copies, and the key of everything drawn for a document.
 
     Python loop with a reason: one C hash call a document (about 0.2 us) against kilobytes of text each.
     """

@@ -1,8 +1,8 @@
-"""Shards and manifests: how tables reach the disk, whole or not at all.
+"""Shards and manifests: tables on disk, whole or not at all.
 
 A stage's folder holds ``<table>/part-UUUUU-SSSSS.parquet`` (or ``.arrow``), one ``entries/part-UUUUU-SSSSS.json`` for
-each finished shard, and ``manifest.json``, written last. U numbers the work unit, S the shard inside it. So a killed
-stage leaves finished shards with entries, and nothing else that counts.
+each finished shard, and ``manifest.json``, which is written last. U numbers the work unit, S its shard. A killed stage
+leaves finished shards with entries; everything else is ignored.
 """
 
 from corpusforge.shards.files import (

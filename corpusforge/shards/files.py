@@ -1,8 +1,7 @@
-"""Whole files at local paths and URLs alike: opened, listed, removed, and written whole or not at all.
+"""Files at local paths and URLs: open, list, remove, and write whole or not at all.
 
-Comes in: a path or a URL for fsspec. Every file is written under a temporary name and moved into place; on object
-stores it is one PUT of the final name. So a killed process leaves whole files, and unfinished ones that are known by
-their names.
+A local file is written under a temporary name and moved into place; on object stores it is one PUT of the final name.
+So a killed process leaves whole files, and unfinished ones that can be recognized by their names. URLs go to fsspec.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ import psutil
 import xxhash
 
 UNFINISHED = ".unfinished-"
-"""Temporary files are named by this, host, process and chance: whose writer is dead can be told, and removed."""
+"""Prefix of temporary files; host and process follow, so that those of dead writers can be removed."""
 
 _A_DAY = 86_400
-"""Seconds an unfinished file may lie untouched before it is taken for abandoned, whoever wrote it."""
+"""Seconds after which an untouched unfinished file counts as abandoned, whoever wrote it."""
 
 
 def join(folder: str, name: str) -> str:
@@ -41,12 +40,12 @@ def _remote(path: str) -> tuple[Any, str]:
     import fsspec  # only paths with :// need it, and it takes 50 ms to import
 
     filesystem, inner = fsspec.core.url_to_fs(str(path))
-    filesystem.invalidate_cache()  # listings it remembers lack what workers have written since
+    filesystem.invalidate_cache()  # its cached listings lack what workers have written since
     return filesystem, inner
 
 
 def exists(path: str) -> bool:
-    """Whether a file or folder is there."""
+    """Whether a file or folder exists."""
     if is_remote(path):
         filesystem, inner = _remote(path)
         return bool(filesystem.exists(inner))
@@ -76,7 +75,7 @@ def open_binary(path: str) -> BinaryIO:
 
 
 def remove(path: str) -> None:
-    """Delete a file or folder if it is there."""
+    """Delete a file or folder if it exists."""
     if is_remote(path):
         filesystem, inner = _remote(path)
         if filesystem.exists(inner):
@@ -91,7 +90,7 @@ def remove(path: str) -> None:
 
 @contextlib.contextmanager
 def atomic_path(path: str) -> Iterator[str]:
-    """A temporary local file name; what was written there becomes ``path`` when the block ends without an error."""
+    """Yield a temporary local file name; the file becomes ``path`` when the block ends without an error."""
     remote = is_remote(path)
     if not remote:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -118,16 +117,16 @@ def _umask() -> int:
 
 
 def sweep(folder: str) -> None:
-    """Remove what killed processes left half-written; what another run is writing now stays."""
+    """Remove what killed processes left unfinished; files that another run is writing stay."""
     if not is_remote(folder):
         for path in Path(folder).rglob(f"{UNFINISHED}*"):
-            with contextlib.suppress(FileNotFoundError):  # finished, or swept by another run, in this very moment
+            with contextlib.suppress(FileNotFoundError):  # finished, or swept by another run, at this moment
                 if _is_abandoned(path):
                     path.unlink()
 
 
 def _is_abandoned(path: Path) -> bool:
-    """Whether the writer of an unfinished file is dead. Of other machines that cannot be told: a day is waited."""
+    """Whether the writer of an unfinished file is dead; files of other machines count as abandoned after a day."""
     host, _, process = path.name.removeprefix(UNFINISHED).rpartition("-")[0].rpartition("-")
     if host == socket.gethostname() and process.isdecimal():
         try:

@@ -1,7 +1,7 @@
-"""What a stage says of its output: an entry for each finished shard, a manifest for all of them, and their counts.
+"""Records of a stage's output: an entry for each finished shard, and a manifest for all of them, with counts.
 
-Comes in: a stage's folder. Goes out: `Entry` and `Manifest`, with tallies and statistics summed up. A manifest that
-cannot be read is an error; an entry that cannot be read is none, and its shard is written again.
+A manifest that cannot be read is an error; an entry that cannot be read counts as missing, and its shard is written
+again.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Tallies = dict[str, dict[str, int]]
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """What is known about shard S of unit U once all its tables are on disk.
+    """The record of shard S of unit U, written once all its tables are on disk.
 
-    ``position``: raw records (or rows) of the unit consumed through this shard; a resumed unit goes on there.
-    ``last``: nothing of the unit is left behind it.
+    ``position``: raw records (or rows) of the unit consumed through this shard; a resumed unit continues there.
+    ``last``: whether it is the last shard of the unit.
     """
 
     unit: int
@@ -42,7 +42,7 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class Manifest:
-    """A finished stage. ``digest``: of its recipe section, code version and upstream; ``content``: per table."""
+    """A finished stage. ``digest``: of its recipe section, code version and upstream; ``content``: digests by table."""
 
     stage: str
     digest: str
@@ -64,7 +64,7 @@ class Manifest:
     def load(cls, folder: str) -> Manifest:
         """Read the manifest of a finished stage.
 
-        Raises `errors.ManifestInvalid` where there is none or it cannot be read.
+        Raises `errors.ManifestInvalid` if it is missing or unreadable.
         """
         path = join(folder, MANIFEST)
         try:
@@ -115,7 +115,7 @@ def add_statistics(total: dict[str, Any], more: dict[str, Any]) -> dict[str, Any
 
 
 def load_entry(folder: str, unit: int, shard: int) -> Entry | None:
-    """The entry of one shard below a stage's folder; None where it is missing, cut short or no entry at all."""
+    """The entry of one shard below a stage's folder; None if it is missing, truncated or not an entry."""
     try:
         raw = read_json(join(folder, f"entries/part-{unit:05d}-{shard:05d}.json"))
         tables = {str(t): Shard(**s) for t, s in raw["tables"].items()}
@@ -132,7 +132,7 @@ def load_entry(folder: str, unit: int, shard: int) -> Entry | None:
 def unit_entries(folder: str, unit: int) -> Iterator[Entry]:
     """The entries of one unit from its first shard to its last, or to the first that is missing or unreadable.
 
-    They are asked for by name: listing a folder for every unit would take the square of their number.
+    They are read by name: listing a folder for every unit would take the square of their number.
     """
     for shard in itertools.count():
         entry = load_entry(folder, unit, shard)
@@ -146,15 +146,15 @@ def unit_entries(folder: str, unit: int) -> Iterator[Entry]:
 def load_entries(folder: str, units: int | None = None) -> list[Entry]:
     """All `unit_entries` below a stage's folder, ordered by unit and shard.
 
-    ``units``: how many units the run has; what is numbered from there on was left by another cut and is passed over.
+    ``units``: how many units the run has; higher numbers were left by a run over other units and are ignored.
     """
     stems = (name.removesuffix(".json").split("-") for name in list_names(join(folder, "entries"), ".json"))
-    found = {int(stem[1]) for stem in stems if len(stem) == 3 and stem[1].isdecimal()}
-    return [entry for unit in sorted(found) if units is None or unit < units for entry in unit_entries(folder, unit)]
+    numbers = {int(stem[1]) for stem in stems if len(stem) == 3 and stem[1].isdecimal()}
+    return [entry for unit in sorted(numbers) if units is None or unit < units for entry in unit_entries(folder, unit)]
 
 
 def gather(entries: Iterable[Entry]) -> tuple[dict[str, list[Shard]], Tallies, dict[str, Any]]:
-    """Shards per table, tallies and statistics of many entries together."""
+    """Shards by table, and the sums of tallies and statistics, of many entries."""
     shards: dict[str, list[Shard]] = {}
     tallies: Tallies = {}
     statistics: dict[str, Any] = {}

@@ -1,7 +1,7 @@
-"""Tables on disk: RecordBatches of one schema go into a Parquet or Arrow file, and come back out of it.
+"""Tables on disk: write RecordBatches of one schema to a Parquet or Arrow file, and read them back.
 
-Two digests are taken on the way: ``digest`` is of a file's bytes; ``content`` is a sum over row hashes and does not
-depend on how rows were cut into shards or ordered.
+A finished file has two digests: ``digest`` of its bytes; ``content``, a sum over row hashes, which depends neither on
+sharding nor on the order of rows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Shard:
 
 
 class ShardWriter:
-    """Writes RecordBatches of one schema to one file; nothing is visible before `finish`."""
+    """Writes RecordBatches of one schema to one file, which becomes visible at `finish`."""
 
     def __init__(self, folder: str, name: str, schema: pa.Schema, kind: str) -> None:
         self.folder, self.name, self.rows = folder, name, 0
@@ -72,7 +72,7 @@ class ShardWriter:
 def read_shard(path: str) -> Iterator[pa.RecordBatch]:
     """The RecordBatches of a Parquet or Arrow shard (Arrow files on a local disk are memory-mapped).
 
-    Raises `errors.ManifestInvalid` where the file is missing or cut short.
+    Raises `errors.ManifestInvalid` if the file is missing or truncated.
     """
     try:
         if str(path).endswith(".parquet"):
