@@ -115,10 +115,11 @@ def run_ours(source: Path, output: Path, section: Any) -> Run:
     pa.set_cpu_count(1)
     pa.array(np.zeros(1))  # imports pandas where it is installed
     from corpusforge import shards
+    from corpusforge.instances import build as work
+    from corpusforge.instances import negatives
     from corpusforge.tokens import encode  # noqa: F401  (imported here, as the other side's modules are)
     from corpusforge.tokens.families import load_vocab
     from corpusforge.units import ShardUnit
-    from corpusforge.work import instances as work
 
     vocab = load_vocab(str(source / "vocab"))
     settings, copies = work.settings_of(vocab, section, 0), section.copies if section.masking == "duplicated" else 1
@@ -129,16 +130,16 @@ def run_ours(source: Path, output: Path, section: Any) -> Run:
         work.EncodeWork(str(output / "encoded"), vocab, word_starts=settings.word_starts)(unit, lambda _: None)
     clock.append(now())
     tokens = work.token_units(str(output / "encoded"))
-    donors, folder = work.DonorSettings(0, 0.0, 256 << 20), ""
+    donors, folder = negatives.NegativeSettings(0, 0.0, 256 << 20), ""
     if section.format in work.DONOR_FORMATS:
-        folder = work.write_donors(str(output), [unit.path for unit in tokens], vocab.size, donors)
+        folder = negatives.write_negatives(str(output), [unit.path for unit in tokens], vocab.size, donors)
     clock.append(now())
     for unit in tokens:
-        work.BuildWork(str(output), settings, copies, donors=folder)(unit, lambda _: None)
+        work.BuildWork(str(output), settings, copies, negatives=folder)(unit, lambda _: None)
     clock.append(now())
     found = shards.gather(shards.load_entries(str(output)))[0]["train"]
     share, a, b = _means([str(output / shard.name) for shard in found])
-    taken = steps(clock, "encode", "donors", "build")
+    taken = steps(clock, "encode", "negatives", "build")
     return Run(*taken, sum(s.rows for s in found), share, a - 2, b - 1, versions_of("numpy", "pyarrow"))
 
 

@@ -31,11 +31,12 @@ import pyarrow as pa
 from build_instances import read_texts
 
 from corpusforge import sections, shards
-from corpusforge.instances.build import Builder, BuildSettings
-from corpusforge.instances.masking import UNITS, MaskSettings
+from corpusforge.instances.builder import Builder, BuildSettings
+from corpusforge.instances.masking import MaskSettings
 from corpusforge.loader import Batch, Batcher, BatchSettings
 from corpusforge.loader.folder import load_specials
 from corpusforge.schemas import DOCUMENTS
+from corpusforge.sections.instances import MASK_UNITS
 from corpusforge.tokens.counts import count_words, pack_counts, select_counts
 from corpusforge.tokens.encode import Encoder
 from corpusforge.tokens.wordpiece import learn
@@ -136,7 +137,7 @@ def main() -> None:
         runs = {"as the collator": ours(batcher, epoch.steps, dense=True)}
         runs["compact"] = ours(batcher, epoch.steps, dense=False)
         runs["packed, compact"] = ours(packed, epoch.steps, dense=False)
-        for unit in UNITS[1:]:
+        for unit in list(MASK_UNITS)[1:]:
             other = Batcher(name, settings, masking=MaskSettings(unit=unit))
             runs[f"{unit}, compact"] = ours(other, epoch.steps, dense=False)
         runs |= collators(folder, batcher, max(1, epoch.steps // 10))

@@ -23,7 +23,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 from corpusforge import seeds
-from corpusforge.instances.masking import UNITS, Masker, MaskSettings, Specials
+from corpusforge.instances.masking import Masker, MaskSettings, Specials
+from corpusforge.sections.instances import MASK_UNITS
 from corpusforge.tokens.bert_split import UNCASED
 from corpusforge.tokens.wordpiece import arrange
 
@@ -94,7 +95,7 @@ def ours(ids: Any, offsets: Any, keys: Any, starts: Any) -> dict[str, Callable[[
         masker = Masker(specials, MaskSettings(unit=unit), 0)
         return lambda: len(masker(ids, offsets, keys, 0, starts).input_ids)
 
-    return {unit: made(unit) for unit in UNITS}
+    return {unit: made(unit) for unit in MASK_UNITS}
 
 
 def main() -> None:

@@ -55,7 +55,7 @@ def measure(
         command("train-vocab", str(cleaned), "--output", str(vocab), "--size", "8192", *more)
     for name, options in FORMATS.items():
         where = ["build-instances", str(cleaned), "--vocab", str(vocab), "--output", f"{built}-{name}"]
-        command(*where, "--format", name, "--set", "instances.donor_megabytes=16", *options, *more)
+        command(*where, "--format", name, "--set", "instances.negatives_megabytes=16", *options, *more)
     for method in METHODS:
         deduped = ["dedupe", str(cleaned), "--output", f"{scratch}/{method}", "--method", method]
         sentences = ["--sentences", "builtin"] if method == "lines" else []

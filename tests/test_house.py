@@ -26,7 +26,7 @@ FLOORS = {
 }
 """Rooms by floor: modules and packages of corpusforge."""
 
-FLOOR = {room: floor for floor, rooms in FLOORS.items() for room in rooms.split()} | {"work": 4, "terminal": 8}
+FLOOR = {room: floor for floor, rooms in FLOORS.items() for room in rooms.split()} | {"terminal": 8}
 
 CLOSING = {
     ("corpusforge.trainer.attention", "corpusforge.trainer.model"),
@@ -53,6 +53,8 @@ WRITERS = ("ShardWriter", "atomic_path", "write_bytes", "write_json", "UnitOutpu
 HANDLES_UNITS = ("corpusforge.units", "corpusforge.engine")
 MAY_WRITE = {
     "corpusforge.clean.fetch": "downloads, into the user's cache",
+    "corpusforge.instances.dataset_card": "the card, when the stage is complete",
+    "corpusforge.instances.negatives": "the table that all units of building read",
     "corpusforge.dedupe.locate": "answers about places, which units of deduplication read",
 }
 """The files that write without being units, and why."""

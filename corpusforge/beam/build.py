@@ -1,10 +1,10 @@
 """`BuildInstances`: training instances from anyone's PCollection of DOCUMENTS batches.
 
     batches -> token ids                                                   (in one step with what comes before)
-    token ids -> packed candidates -> CombineGlobally -> donors, a side input           (segment-pair only)
-    token ids + donors -> instances, and as ``heldout`` those of held-out documents
+    token ids -> packed candidates -> CombineGlobally -> negatives, a side input  (formats that need them)
+    token ids + negatives -> instances, and as ``heldout`` those of held-out documents
 
-Token ids are never shuffled. The donors are the same documents as the stage's, and every random choice is keyed by
+Token ids are never shuffled. The negatives are the same documents as the stage's, and every random choice is keyed by
 document, so the result is the stage's, whatever the batches.
 """
 
@@ -16,17 +16,25 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from corpusforge.beam.instances import MergeCandidates, pack_parts, unpack_parts
 from corpusforge.beam.io import in_batches
 from corpusforge.beam.sdk import as_itself, beam
-from corpusforge.instances import donors as donor_tables
-from corpusforge.instances.build import DONOR_FORMATS, Builder, BuildSettings
-from corpusforge.instances.donors import Candidates, Donors
-from corpusforge.instances.long_sentences import SentenceLimit
-from corpusforge.instances.source import read_source
+from corpusforge.instances.build import limit_of, settings_of
+from corpusforge.instances.builder import Builder, BuildSettings
+from corpusforge.instances.formats import find_format
+from corpusforge.instances.negatives import (
+    Candidates,
+    MergeCandidates,
+    NegativeSettings,
+    candidates_of,
+    negatives_of,
+    negatives_table,
+    pack_parts,
+    take_negatives,
+    unpack_parts,
+)
+from corpusforge.instances.source import SentenceLimit, read_source
+from corpusforge.instances.splits import SPLITS, split_tokens, with_draws
 from corpusforge.tokens.mask_lexicon import joiner_of
-from corpusforge.work.instances import SPLITS, DonorSettings, limit_of, settings_of
-from corpusforge.work.splits import split_tokens, with_draws
 
 if TYPE_CHECKING:
     from corpusforge.tokens.mask_lexicon import WordJoiner
@@ -50,27 +58,27 @@ class BuildInstances(beam.PTransform):  # type: ignore[misc, name-defined]
         self.settings, self.joins = settings_of(vocab, section, seed), joiner_of(vocab, section)
         self.limit = limit_of(section)
         self.copies = section.copies if section.masking == "duplicated" else 1
-        self.donors = DonorSettings(seed, section.heldout, section.donor_megabytes << 20)
+        self.negatives = NegativeSettings(seed, section.heldout, section.negatives_megabytes << 20)
 
     def expand(self, documents: Any) -> Any:
         encode = _Encode(self.vocab, self.heldout_by, self.settings.word_starts, self.joins, self.limit)
         tokens = documents | "Encode" >> beam.ParDo(encode).with_output_types(pa.RecordBatch)
-        sides = [beam.pvalue.AsSingleton(self._donors(tokens))] if self.format in DONOR_FORMATS else []
-        build = _Build(self.settings, self.copies, self.donors)
+        sides = [beam.pvalue.AsSingleton(self._negatives(tokens))] if find_format(self.format).needs_negatives else []
+        build = _Build(self.settings, self.copies, self.negatives)
         return in_batches(tokens | "Build" >> beam.ParDo(build, *sides).with_outputs(HELDOUT, main="train"))
 
-    def _donors(self, tokens: Any) -> Any:
-        """The donors tables of both parts, one element."""
+    def _negatives(self, tokens: Any) -> Any:
+        """The tables of negatives of both parts, one element."""
         limits = (
             tokens
-            | "Candidates" >> beam.ParDo(_Candidates(self.donors))
-            | "Smallest" >> beam.CombineGlobally(MergeCandidates(self.donors))
+            | "Candidates" >> beam.ParDo(_Candidates(self.negatives))
+            | "Smallest" >> beam.CombineGlobally(MergeCandidates(self.negatives))
         )
         return (
             tokens
-            | "TakeDonors" >> beam.ParDo(_TakeDonors(self.donors), beam.pvalue.AsSingleton(limits))
-            | "GatherDonors" >> beam.CombineGlobally(beam.combiners.ToListCombineFn())
-            | "Donors" >> beam.Map(_donor_tables, self.vocab.size)
+            | "TakeNegatives" >> beam.ParDo(_TakeNegatives(self.negatives), beam.pvalue.AsSingleton(limits))
+            | "GatherNegatives" >> beam.CombineGlobally(beam.combiners.ToListCombineFn())
+            | "Negatives" >> beam.Map(_tables, self.vocab.size)
         )
 
 
@@ -96,60 +104,53 @@ class _Encode(beam.DoFn):  # type: ignore[misc, name-defined]
 class _Candidates(beam.DoFn):  # type: ignore[misc, name-defined]
     """TOKENS -> packed candidates by part."""
 
-    def __init__(self, settings: DonorSettings) -> None:
+    def __init__(self, settings: NegativeSettings) -> None:
         self.settings = settings
 
     def process(self, tokens: pa.RecordBatch) -> Iterator[bytes]:
         found = dict.fromkeys(SPLITS, b"")
         for split, part in split_tokens(tokens, self.settings.seed, self.settings.heldout).items():
             budget = self.settings.budget_of(split)
-            found[split] = donor_tables.candidates_of(read_source(part), self.settings.seed, budget).pack()
+            found[split] = candidates_of(read_source(part), self.settings.seed, budget).pack()
         yield pack_parts(found)
 
 
-class _TakeDonors(beam.DoFn):  # type: ignore[misc, name-defined]
-    """TOKENS, the candidates of the corpus -> (part, the donors among these documents)."""
+class _TakeNegatives(beam.DoFn):  # type: ignore[misc, name-defined]
+    """TOKENS, the candidates of the corpus -> (part, the negatives among these documents)."""
 
-    def __init__(self, settings: DonorSettings) -> None:
+    def __init__(self, settings: NegativeSettings) -> None:
         self.settings = settings
 
     def process(self, tokens: pa.RecordBatch, packed: bytes) -> Iterator[tuple[str, Any]]:
         merged = unpack_parts(packed)
         for split, part in split_tokens(tokens, self.settings.seed, self.settings.heldout).items():
             limit = Candidates.unpack(merged[split]).limit(self.settings.budget_of(split))
-            taken = donor_tables.take_donors(read_source(part), self.settings.seed, limit)
+            taken = take_negatives(read_source(part), self.settings.seed, limit)
             if len(taken.keys):
                 yield split, taken
 
 
-def _donor_tables(taken: Iterable[tuple[str, Any]], vocab_size: int) -> dict[str, pa.RecordBatch]:
+def _tables(taken: Iterable[tuple[str, Any]], vocab_size: int) -> dict[str, pa.RecordBatch]:
     parts: dict[str, list[Any]] = {split: [] for split in SPLITS}
     for split, found in taken:
         parts[split].append(found)
-    return {split: donor_tables.donors_table(found, vocab_size) for split, found in parts.items()}
+    return {split: negatives_table(found, vocab_size) for split, found in parts.items()}
 
 
 class _Build(beam.DoFn):  # type: ignore[misc, name-defined]
-    """TOKENS, donors -> INSTANCES of both parts."""
+    """TOKENS, negatives -> INSTANCES of both parts."""
 
-    def __init__(self, settings: BuildSettings, copies: int, donors: DonorSettings) -> None:
+    def __init__(self, settings: BuildSettings, copies: int, negatives: NegativeSettings) -> None:
         self.settings = {"train": settings, HELDOUT: dataclasses.replace(settings, stored_masks=True)}
-        self.copies, self.donors = copies, donors
+        self.copies, self.negatives = copies, negatives
 
     def process(self, tokens: pa.RecordBatch, tables: dict[str, pa.RecordBatch] | None = None) -> Iterator[Any]:
         with as_itself():
-            for split, part in split_tokens(tokens, self.donors.seed, self.donors.heldout).items():
-                builder = Builder(self.settings[split], _donors_of(tables, split))
+            for split, part in split_tokens(tokens, self.negatives.seed, self.negatives.heldout).items():
+                negatives = None if tables is None else negatives_of(tables.__getitem__, split)
+                builder = Builder(self.settings[split], negatives)
                 for copy in range(self.copies if split == "train" else 1):
                     for built in builder.batches(part, copy):
                         if built.instances.num_rows:
                             is_main = split == "train"
                             yield built.instances if is_main else beam.pvalue.TaggedOutput(HELDOUT, built.instances)
-
-
-def _donors_of(tables: dict[str, pa.RecordBatch] | None, split: str) -> Donors | None:
-    """As `work.instances.load_donors`: a held-out part of fewer than two documents borrows from training."""
-    if tables is None:
-        return None
-    own, other = Donors(tables[split]), Donors(tables["train"])
-    return other if len(own) < 2 and len(other) else own

@@ -1,229 +1,284 @@
-"""Build instances: token ids of documents in, rows of INSTANCES out.
+"""The stage build-instances: encode documents, gather negatives where the format needs them, build instances.
 
-Comes in: a TOKENS batch, and donors for segment-pair. Goes out: INSTANCES batches and their statistics. The one
-decision: everything random is keyed by the document's id, the copy and the place in the document, never by shard or
-row, so the same recipe gives the same instances however the corpus was cut.
+The graph is `run`; its work units are `EncodeWork` and `BuildWork`. What they write below the stage's folder:
+
+    scratch/tokens/                     EncodeWork         one TOKENS shard a document shard, and entries of their own
+    scratch/negatives/train.arrow, ...  write_negatives    for formats with random segments (`negatives`)
+    train/, heldout/                    BuildWork          INSTANCES, Arrow IPC stream, uncompressed
+
+A unit's number is that of its document shard all the way, so any of the three can be done again alone. Held-out
+documents are chosen by their key or URL (`splits`); their masks are stored and frozen (epoch 0) whatever the masking of
+the training part. Token ids are never shuffled.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+import functools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from corpusforge import schemas, seeds
-from corpusforge.arrays import I64, U64, Bools
-from corpusforge.instances.check import (
-    MaskSum,
-    check_copies,
-    check_cover,
-    check_instances,
-    check_joined,
-    check_order,
-    check_pairs,
+from corpusforge import schemas, shards
+from corpusforge.arrays import offsets_of, slices
+from corpusforge.engine import Engine
+from corpusforge.instances.builder import Builder, BuildSettings
+from corpusforge.instances.formats import find_format
+from corpusforge.instances.mask_units import find_unit
+from corpusforge.instances.masking import MaskSettings, Specials
+from corpusforge.instances.negatives import (
+    MergeCandidates,
+    NegativeSettings,
+    load_negatives,
+    produce_candidates,
+    unpack_parts,
+    write_negatives,
 )
-from corpusforge.instances.doc_sentences import plan_doc_sentences
-from corpusforge.instances.donors import Donors, no_donors
-from corpusforge.instances.full_sentences import join_documents, plan_full_sentences
-from corpusforge.instances.masking import Ids, Masked, Masker, MaskSettings, Specials
-from corpusforge.instances.measure import documents_lost, measure_documents, measure_instances, measure_text
-from corpusforge.instances.plan import Plan, assemble, assemble_word_starts
-from corpusforge.instances.segment_pair import PairSettings, plan_segment_pair
-from corpusforge.instances.sentence_pair import plan_sentence_pair
-from corpusforge.instances.sop import plan_sop
-from corpusforge.instances.source import Source, read_source
+from corpusforge.instances.source import SentenceLimit
+from corpusforge.instances.splits import SPLITS, schema_with_draws, split_tokens, with_draws
+from corpusforge.progress import Progress
+from corpusforge.sections import Instances
+from corpusforge.tokens.mask_lexicon import joiner_of
+from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
 
-PAIR_FORMATS = ("segment-pair", "sentence-pair", "sop")
-"""Formats of two segments and a label."""
+if TYPE_CHECKING:
+    from corpusforge.tokens.encode import Encoder
+    from corpusforge.tokens.mask_lexicon import WordJoiner
+    from corpusforge.tokens.vocab import Vocab
 
-DONOR_FORMATS = ("segment-pair", "sentence-pair")
-"""Formats that take segments from other documents."""
+SCRATCH = "scratch"
+"""Folder below the output for token ids and negatives; removed when the stage is complete."""
 
-_PIECE = 1 << 18  # tokens made at once: small enough for the cache, and one record batch of the shard
+TEXT_BYTES = 4 << 20
+"""Text encoded at once."""
+
+TOKENS = 1 << 21
+"""Tokens planned at once; instances are made of them in smaller runs (instances.build)."""
+
+SHARD_BYTES = 128 << 20
+"""Bytes of token ids read, times copies, for one shard of instances: 100 to 150 MB on disk."""
+
+
+def run(
+    engine: Engine,
+    section: Instances,
+    seed: int,
+    vocab: Vocab,
+    units: Sequence[ShardUnit],
+    output: str,
+    progress: Progress,
+) -> dict[str, Any]:
+    """Write ``train/`` and ``heldout/`` for every document shard; returns the statistics of encoding.
+
+    document shards -> EncodeWork -> token ids of each shard, in a folder of their own
+    token ids -> packed candidates -> the smallest of all -> negatives/        (formats that need them)
+    token ids and negatives -> BuildWork -> train/, heldout/
+    """
+    scratch = shards.join(output, SCRATCH)
+    sizes = [unit.bytes for unit in units]
+    needs_words = find_unit(section.mask_unit).needs_words
+    joins, limit = joiner_of(vocab, section), limit_of(section)
+    encoding = EncodeWork(scratch, vocab, section.heldout_by, needs_words, joins, limit)
+    engine.map(encoding, units, sizes, label="encode", folder=scratch, progress=progress)
+    forget_encoder()
+    encoded = token_units(scratch, len(units))
+    negatives = ""
+    if find_format(section.format).needs_negatives:
+        settings = NegativeSettings(seed, section.heldout, section.negatives_megabytes << 20)
+        negatives = gather_negatives(engine, encoded, scratch, vocab.size, settings, progress)
+    copies = section.copies if section.masking == "duplicated" else 1
+    building = BuildWork(output, settings_of(vocab, section, seed), copies, section.heldout, negatives)
+    engine.map(building, encoded, [u.bytes for u in encoded], label="build", folder=output, progress=progress)
+    _, _, statistics = shards.gather(shards.load_entries(scratch, len(units)))
+    shards.remove(scratch)
+    return dict(statistics)
+
+
+def gather_negatives(
+    engine: Engine,
+    encoded: Sequence[ShardUnit],
+    scratch: str,
+    vocab_size: int,
+    settings: NegativeSettings,
+    progress: Progress,
+) -> str:
+    """Write the tables random segments are drawn from, out of the TOKENS shards ``encoded``; returns their folder.
+
+    What travels are 16 bytes a document, cut to the budget at every step. On this machine without a graph, whose
+    set-up takes longer than the reading of a gigabyte of token ids.
+    """
+    paths = [unit.path for unit in encoded]
+    progress.start("negatives", 0, "documents")
+    try:
+        if engine.is_local:
+            write_negatives(scratch, paths, vocab_size, settings)
+        else:
+            produce = functools.partial(produce_candidates, settings)
+            write = functools.partial(_write_negatives, scratch, len(paths), vocab_size, settings)
+            engine.shuffle(paths, produce, write, combine=MergeCandidates(settings), folder=scratch)
+    finally:
+        progress.finish()
+    return shards.join(scratch, "negatives")
+
+
+def _write_negatives(
+    scratch: str, units: int, vocab_size: int, settings: NegativeSettings, key: int, blocks: Iterable[bytes]
+) -> None:
+    paths = [unit.path for unit in token_units(scratch, units)]
+    write_negatives(scratch, paths, vocab_size, settings, map(unpack_parts, blocks))
 
 
 @dataclasses.dataclass(frozen=True)
-class BuildSettings:
-    """What to build. ``stored_masks``: static and duplicated; otherwise the loader draws them (dynamic).
+class EncodeWork:
+    """Encodes a document shard. ``output``: the folder that gets ``tokens/`` and ``entries/``.
 
-    ``copies_redraw``: whether copies of segment-pair draw new ``pairs`` (BERT) or only new ``masks``.
+    One TOKENS shard a document shard: its text is bounded already, and a crash costs seconds. ``heldout_by``: "id", or
+    "url" to note the draws of URLs; ``word_starts``: note them too; ``joins``: what makes one unit of several words;
+    ``limit``: what becomes of long sentences.
     """
 
-    specials: Specials
-    format: str = "doc-sentences"
-    length: int = 128
-    stored_masks: bool = False
-    copies_redraw: str = "pairs"
-    pair_sampling: str = "balanced"
-    short_probability: float = 0.1
-    mask: MaskSettings = dataclasses.field(default_factory=MaskSettings)
-    seed: int = 0
+    output: str
+    vocab: Vocab
+    heldout_by: str = "id"
+    word_starts: bool = False
+    joins: WordJoiner | None = None
+    limit: SentenceLimit | None = None
 
-    @property
-    def word_starts(self) -> bool:
-        """Whether TOKENS must have word starts, and INSTANCES get them: the mask unit is built on words."""
-        return self.mask.unit != "token"
-
-
-class Built(NamedTuple):
-    """Instances and the numbers about them (see `measure`); statistics of several add up."""
-
-    instances: pa.RecordBatch
-    statistics: dict[str, Any]
-
-
-def is_heldout(documents: U64, seed: int, share: float) -> Bools:
-    """Which documents are set aside for evaluation, by their keys."""
-    return np.asarray(seeds.uniforms(seed, "heldout", documents) < share)
-
-
-class Builder:
-    """Turns documents into instances. Every batch is checked before it is given out."""
-
-    def __init__(self, settings: BuildSettings, donors: Donors | None = None) -> None:
-        if settings.format not in ("doc-sentences", "full-sentences", *PAIR_FORMATS):
-            raise ValueError(f"no format {settings.format!r}")
-        self.settings = settings
-        self.donors = donors or no_donors(settings.specials.size)
-        self.schema = schemas.instances_schema(
-            settings.specials.size, masks=settings.stored_masks, word_starts=settings.word_starts
-        )
-        self._masker = Masker(settings.specials, settings.mask, settings.seed)
-        self._pairs = PairSettings(settings.length, settings.pair_sampling, settings.short_probability)
-
-    def build(self, tokens: pa.RecordBatch, copy: int = 0) -> pa.RecordBatch:
-        """All instances of a TOKENS batch in one INSTANCES batch."""
-        found = pa.Table.from_batches([b.instances for b in self.batches(tokens, copy)], self.schema)
-        batches = found.combine_chunks().to_batches()
-        return batches[0] if batches else pa.RecordBatch.from_pylist([], self.schema)
-
-    def batches(self, tokens: pa.RecordBatch, copy: int = 0) -> Iterator[Built]:
-        """The same in batches of about 260,000 tokens, with statistics; of copy 0 the first also counts the documents.
-
-        Raises `errors.InvariantBroken`.
-        """
-        source = read_source(tokens)
-        text = self._joined(source)
-        return self._batches(source, text, self.plan(text, copy), copy)
-
-    def copies(self, tokens: pa.RecordBatch, count: int) -> Iterator[Built]:
-        """`batches` of the copies 0 to ``count``, one behind the other; no two of them may be masked alike."""
-        source, masks = read_source(tokens), []
-        text, plan = self._joined(source), None
-        for copy in range(count):
-            if plan is None or self._redraws:
-                plan = self.plan(text, copy)
-            masks.append(MaskSum())
-            for built in self._batches(source, text, plan, copy):
-                if count > 1 and self.settings.stored_masks and self.settings.mask.rate:
-                    masks[-1].add(built.instances)
-                yield built
-        check_copies(masks)
-
-    @property
-    def _redraws(self) -> bool:
-        """Whether each copy has pairs of its own."""
-        return self.settings.format in PAIR_FORMATS and self.settings.copies_redraw == "pairs"
-
-    def _joined(self, source: Source) -> Source:
-        """What plans are of: the documents, of full-sentences with separators between them."""
-        return (
-            join_documents(source, self.settings.specials.sep) if self.settings.format == "full-sentences" else source
-        )
-
-    def _batches(self, source: Source, text: Source, plan: Plan, copy: int) -> Iterator[Built]:
-        shortest = 1 + (self.settings.format == "sop")
-        statistics: dict[str, Any]
-        if copy:  # documents are counted once, but none may be lost in any copy
-            statistics = {"documents_lost": documents_lost(source, plan, shortest)}
-        else:
-            statistics = {
-                **measure_text(source, self.settings.specials),
-                **measure_documents(source, plan, shortest),
-            }
-        repeated = copy > 0 and self.settings.copies_redraw == "masks"
-        for piece in plan.pieces(_PIECE):
-            built = self._make(text, piece, copy)
-            again = {"pairs_drawn": 0, "pairs_drawn_random": 0} if repeated else {}
-            yield Built(built.instances, {**statistics, **built.statistics, **again})
-            statistics = {}
-        if statistics:
-            yield Built(pa.RecordBatch.from_pylist([], self.schema), statistics)
-
-    def plan(self, source: Source, copy: int = 0) -> Plan:
-        """Which tokens each instance will hold. ``source``: for full-sentences with documents joined."""
-        settings, longest = self.settings, self.settings.length - 3
-        draws = {"seed": settings.seed, "copy": copy if settings.copies_redraw == "pairs" else 0}
-        match settings.format:
-            case "doc-sentences":
-                plan = plan_doc_sentences(source, settings.length)
-                check_cover(source, plan)
-            case "full-sentences":
-                plan = plan_full_sentences(source, settings.length)
-                check_joined(source, plan, settings.specials.sep)
-            case "sop":
-                plan = plan_sop(source, self._pairs, **draws)
-                check_order(source, plan, longest)
-            case "sentence-pair":
-                plan = plan_sentence_pair(source, self.donors, settings.length, **draws)
-                check_pairs(source, plan, self.donors, longest)
-            case _:
-                plan = plan_segment_pair(source, self.donors, self._pairs, **draws)
-                check_pairs(source, plan, self.donors, longest)
-        return plan
-
-    def _make(self, source: Source, plan: Plan, copy: int) -> Built:
-        ids, offsets = assemble(plan, source.ids, self.donors.ids, self.settings.specials)
-        documents, index = source.keys[plan.document], plan.index.astype(np.uint32)
-        masked = starts = None
-        if self.settings.word_starts:
-            if source.word_starts is None:
-                raise ValueError(f"mask unit {self.settings.mask.unit!r} needs TOKENS with word_starts")
-            starts = assemble_word_starts(plan, source.word_starts, self.donors.word_starts)
-        if self.settings.stored_masks:
-            masked = self._masker(ids, offsets, seeds.instance_keys(documents, index), copy, starts)
-        seen = ids if masked is None else masked.input_ids
-        batch = self._batch(plan, seen, offsets, documents, copy, masked, starts)
-        inner = int(plan.separators.sum())
-        check_instances(batch, self.settings.specials, self.settings.length, self.settings.mask, ids, separators=inner)
-        settings = self.settings
-        return Built(batch, measure_instances(batch, plan, settings.specials, settings.length, settings.mask))
-
-    def _batch(
-        self,
-        plan: Plan,
-        ids: Ids,
-        offsets: I64,
-        documents: U64,
-        copy: int,
-        masked: Masked | None,
-        starts: Bools | None,
-    ) -> pa.RecordBatch:
-        """The columns as an INSTANCES batch."""
-        lengths = np.diff(offsets)
-        a_length = plan.a_length + 2
-        segments = np.stack((a_length, lengths - a_length), 1).astype(np.uint16)
-        is_pair = self.settings.format in PAIR_FORMATS
-        columns = [
-            _lists(ids, offsets),
-            pa.FixedSizeListArray.from_arrays(pa.array(segments.ravel()), 2),
-            pa.array(plan.label) if is_pair else pa.nulls(len(plan.label), pa.int8()),
-            pa.array(documents),
-            pa.array(plan.index.astype(np.uint32)),
-            pa.array(np.full(len(documents), copy, np.uint16)),
-            pa.array(lengths.astype(np.uint16)),
-        ]
-        if starts is not None:
-            columns += [_lists(starts, offsets)]
-        if masked is not None:
-            columns += [_lists(masked.positions.astype(np.uint16), masked.position_offsets)]
-            columns += [_lists(masked.labels, masked.position_offsets)]
-        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+    def __call__(self, unit: ShardUnit, advance: Advance) -> UnitResult:
+        """Encode one unit; one that is done is not read again. ``advance`` in bytes of the document shard."""
+        by_url = self.heldout_by == "url"
+        schema = schemas.tokens_schema(self.vocab.size, word_starts=self.word_starts)
+        tables = {"tokens": (schema_with_draws(schema) if by_url else schema, "arrow")}
+        with UnitOutput(self.output, unit.number, tables, shard_bytes=1 << 62) as output:
+            if output.done:
+                advance(unit.bytes)
+                return output.result(resumed=True)
+            encoder, position = _encoder(self.vocab, self.word_starts, self.joins), 0
+            for documents, size in _by_text(unit.path):
+                encoded = encoder.encode_counted(documents)
+                tokens, statistics = encoded.tokens, encoded.statistics
+                if self.limit:
+                    tokens, counted = self.limit(tokens)
+                    statistics = {**statistics, **counted}
+                tokens = with_draws(tokens, documents) if by_url else tokens
+                position += documents.num_rows
+                output.write({"tokens": tokens}, position=position, size=size, tallies={}, statistics=statistics)
+                advance(_bytes(unit, position - documents.num_rows, position))
+            return output.finish()
 
 
-def _lists(values: npt.NDArray[Any], offsets: I64) -> pa.ListArray:
-    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(values))
+@functools.lru_cache(maxsize=1)
+def _encoder(vocab: Vocab, word_starts: bool, joins: WordJoiner | None) -> Encoder:
+    """The encoder of this process: words that one shard taught it are known in the next; ids do not depend on it."""
+    from corpusforge.tokens.encode import Encoder
+
+    return Encoder(vocab, word_starts=word_starts, joiner=joins)
+
+
+def forget_encoder() -> None:
+    """Free the words this process knows, up to `tokens.encode.CACHE_BYTES`, once nothing is encoded any more."""
+    _encoder.cache_clear()
+
+
+def token_units(folder: str, units: int | None = None) -> list[ShardUnit]:
+    """The units of `BuildWork` from what `EncodeWork` wrote into ``folder``, with the document shards' numbers.
+
+    ``units``: how many document shards there are; what is numbered from there on is of an earlier, other cut.
+    """
+    found = []
+    for entry in shards.load_entries(folder, units):
+        shard = entry.tables["tokens"]
+        found.append(ShardUnit(entry.unit, shards.join(folder, shard.name), shard.rows, shard.bytes))
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class BuildWork:
+    """Builds the instances of a TOKENS shard. ``output``: the folder that gets ``train/``, ``heldout/``, ``entries/``.
+
+    ``settings.stored_masks`` is for the training part; ``copies``: 1 unless duplicated; ``heldout``: share of
+    documents; ``negatives``: folder of `write_negatives`, "" for formats without.
+    """
+
+    output: str
+    settings: BuildSettings
+    copies: int = 1
+    heldout: float = 0.0
+    negatives: str = ""
+    shard_bytes: int = SHARD_BYTES
+
+    def __call__(self, unit: ShardUnit, advance: Advance) -> UnitResult:
+        """Build what the finished shards of a unit do not cover. ``advance`` in bytes of the TOKENS shard."""
+        builders = self._builders()
+        tables = {split: (builder.schema, "arrow") for split, builder in builders.items()}
+        with UnitOutput(self.output, unit.number, tables, self.shard_bytes) as output:
+            if output.done:
+                advance(unit.bytes)
+                return output.result(resumed=True)
+            stop, covered = 0, output.position
+            for tokens in _by_tokens(unit.path):
+                stop += tokens.num_rows
+                if stop > covered:
+                    self._build(tokens, builders, output)
+                    size = tokens.column("ids").nbytes * self.copies
+                    output.write({}, position=stop, size=size, tallies={}, statistics={})
+                advance(_bytes(unit, stop - tokens.num_rows, stop))
+            return output.finish()
+
+    def _build(self, tokens: pa.RecordBatch, builders: dict[str, Builder], output: UnitOutput) -> None:
+        """Write the instances of some documents; their position counts once all of them are written."""
+        for split, part in split_tokens(tokens, self.settings.seed, self.heldout).items():
+            for built in builders[split].copies(part, self.copies if split == "train" else 1):
+                found, at = {split: built.statistics}, output.position
+                output.write({split: built.instances}, position=at, size=0, tallies={}, statistics=found)
+
+    def _builders(self) -> dict[str, Builder]:
+        settings = {"train": self.settings, "heldout": dataclasses.replace(self.settings, stored_masks=True)}
+        if not self.negatives:
+            return {split: Builder(settings[split]) for split in SPLITS}
+        return {split: Builder(settings[split], load_negatives(self.negatives, split)) for split in SPLITS}
+
+
+def limit_of(section: Instances) -> SentenceLimit:
+    """What the recipe's section [instances] says about sentences that are too long for an instance."""
+    return SentenceLimit(section.length - (3 if find_format(section.format).is_pair else 2), section.long_sentences)
+
+
+def settings_of(vocab: Vocab, section: Instances, seed: int) -> BuildSettings:
+    """Build settings from a vocabulary and the section [instances]."""
+    return BuildSettings(
+        specials=Specials(vocab.size, **dataclasses.asdict(vocab.specials), unused=vocab.unused),
+        format=section.format,
+        length=section.length,
+        stored_masks=section.masking != "dynamic",
+        copies_redraw=section.copies_redraw,
+        pair_sampling=section.pair_sampling,
+        short_probability=section.short_probability,
+        mask=MaskSettings(
+            section.mask_rate, section.mask_share, section.random_share, section.max_predictions, section.mask_unit
+        ),
+        seed=seed,
+    )
+
+
+def _by_text(path: str) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """The documents of a shard in runs of about `TEXT_BYTES`, with the bytes of their text."""
+    for batch in shards.read_shard(path):
+        offsets = offsets_of(pc.binary_length(batch.column("text")).to_numpy())
+        for first, stop in slices(offsets, TEXT_BYTES):
+            yield batch.slice(first, stop - first), int(offsets[stop] - offsets[first])
+
+
+def _by_tokens(path: str) -> Iterator[pa.RecordBatch]:
+    """The documents of a TOKENS shard in runs of about `TOKENS`."""
+    for batch in shards.read_shard(path):
+        offsets = offsets_of(pc.list_value_length(batch.column("ids")).to_numpy())
+        for first, stop in slices(offsets, TOKENS):
+            yield batch.slice(first, stop - first)
+
+
+def _bytes(unit: ShardUnit, first: int, stop: int) -> int:
+    """Bytes of the unit that these of its rows stand for; all rows stand for all bytes."""
+    return unit.bytes * stop // unit.rows - unit.bytes * first // unit.rows

@@ -1,6 +1,6 @@
-"""What must be true of instances, checked on every batch that is built; see `measure` for what is counted.
+"""What must be true of instances, checked on every batch that is built (`measure` counts).
 
-Comes in: a Plan, or an INSTANCES batch. Goes out: nothing, or `errors.InvariantBroken` that names the first bad row.
+Each check takes a `Plan` or an INSTANCES batch and raises `errors.InvariantBroken`, which names the first bad row.
 Nothing here trusts the code that built the batch: masks are undone from what is stored and compared with the text.
 """
 
@@ -11,15 +11,16 @@ import pyarrow as pa
 
 from corpusforge import errors
 from corpusforge.arrays import I64, Bools
-from corpusforge.instances.donors import Donors
+from corpusforge.instances.formats import Plan
+from corpusforge.instances.mask_units import find_unit
 from corpusforge.instances.masking import Ids, MaskSettings, Specials, mask_counts
-from corpusforge.instances.plan import Plan
+from corpusforge.instances.negatives import Negatives
 from corpusforge.instances.source import Source, list_column
 
 _MEND = "this is a fault of CorpusForge, please report it; the stage keeps nothing of this batch"
 
 _CHOICES = 200
-"""Instances with a choice of what to mask, from which on two copies that are masked alike are no chance: one of two
+"""Instances with a choice of what to mask, from which on two copies with the same masks are no accident: one of two
 words is the least choice, and 0.5 to the power of 200 is 1e-60."""
 
 
@@ -46,7 +47,7 @@ def check_joined(source: Source, plan: Plan, separator: int) -> None:
 
 
 def check_order(source: Source, plan: Plan, longest: int) -> None:
-    """A and B stand one behind the other in their document: B later where the label is 0, A where it is 1.
+    """A and B follow each other in their document: B later where the label is 0, A where it is 1.
 
     ``longest``: tokens of a pair that may have been shortened; in others nothing stands between A and B.
     """
@@ -60,7 +61,7 @@ def check_order(source: Source, plan: Plan, longest: int) -> None:
     _demand((between == 0) | _shortened(plan, longest), where, "A and B do not follow each other")
 
 
-def check_pairs(source: Source, plan: Plan, donors: Donors, longest: int) -> None:
+def check_pairs(source: Source, plan: Plan, negatives: Negatives, longest: int) -> None:
     """B continues A in its document where the label is 0, and is from another document where it is 1.
 
     ``longest``: as in `check_order`.
@@ -74,9 +75,9 @@ def check_pairs(source: Source, plan: Plan, donors: Donors, longest: int) -> Non
     follows = (plan.b_start == a_stop) | ((plan.b_start > a_stop) & _shortened(plan, longest))
     in_place = follows & _inside(source, plan.document, plan.b_start, b_stop)
     _demand(~next_ | in_place, where, "B is labelled as the continuation of A and is not")
-    if len(donors) > 1:
+    if len(negatives) > 1:
         rows = np.flatnonzero(plan.b_foreign)
-        origin = donors.keys[donors.row_of(plan.b_start[rows])]
+        origin = negatives.keys[negatives.row_of(plan.b_start[rows])]
         _demand(origin != source.keys[plan.document[rows]], where, "a random B is from the document of A")
 
 
@@ -134,7 +135,7 @@ def _check_masks(
     _demand(position_offsets == label_offsets, where, "positions and labels do not match in number")
     counts = np.diff(position_offsets)
     flat = positions.astype(np.int64) + np.repeat(offsets[:-1], counts)
-    _demand(flat < np.repeat(offsets[1:], counts), where, "a masked position lies behind its instance")
+    _demand(flat < np.repeat(offsets[1:], counts), where, "a masked position lies after the end of its instance")
     # Ascending inside instances, and instances follow each other: ascending throughout.
     _demand(np.diff(flat) > 0, where, "masked positions do not ascend")
     special = specials.is_special()
@@ -147,27 +148,29 @@ def _check_masks(
     if mask is not None:
         maskable = np.concatenate(([0], np.cumsum(~special[restored])))[offsets]
         wanted = np.minimum(mask_counts(np.diff(offsets), mask), np.diff(maskable))
-        good = counts == wanted if mask.unit == "token" else counts <= wanted
+        unit = find_unit(mask.unit)
+        good = counts == wanted if unit.is_exact else counts <= wanted
         _demand(good, where, "an instance has the wrong number of masks")
-        if mask.unit != "token":
+        if unit.needs_words:
             _check_whole(batch, flat, restored, offsets, specials, where)
     return restored
 
 
 def _check_whole(batch: pa.RecordBatch, masked: I64, ids: Ids, offsets: I64, specials: Specials, where: str) -> None:
-    """A token that goes on with a word is masked exactly where the token before it is."""
+    """A token that continues a word is masked exactly where the token before it is."""
     starts, start_offsets = list_column(batch.column("word_starts"))
     _demand(start_offsets == offsets, where, "word starts and tokens do not match in number")
     special = specials.is_special()[ids]
-    _demand(starts[special & (ids != specials.unk)], where, "a special token goes on with a word")
+    _demand(starts[special & (ids != specials.unk)], where, "a special token continues a word")
     is_masked = np.zeros(len(ids), bool)
     is_masked[masked] = True
-    goes_on = ~starts[1:] & ~special[:-1] & ~special[1:]
-    _demand(~goes_on | (is_masked[1:] == is_masked[:-1]), where, "a word is masked in part")
+    continues = ~starts[1:] & ~special[:-1] & ~special[1:]
+    _demand(~continues | (is_masked[1:] == is_masked[:-1]), where, "a word is masked in part")
 
 
 class MaskSum:
-    """What tells the masks of one copy of some documents from those of another; batches are added one by one."""
+    """What distinguishes the masks of one copy of some documents from those of another; batches are added one by
+    one."""
 
     def __init__(self) -> None:
         self.choices, self.checksum = 0, 0
@@ -184,7 +187,7 @@ class MaskSum:
 
 
 def check_copies(copies: list[MaskSum]) -> None:
-    """No two copies of some documents are masked alike, where there are enough instances with a choice."""
+    """No two copies of some documents have the same masks, where there are enough instances with a choice."""
     sums = [copy.checksum for copy in copies if copy.choices >= _CHOICES]
     if len(set(sums)) < len(sums):
         raise errors.InvariantBroken(f"{len(copies)} copies", "two of them have the same masks", _MEND)

@@ -1,8 +1,8 @@
 """The build report: numbers about instances that add up over shards, and what they must come to.
 
-Comes in: batches while they are built. Goes out: dicts of numbers and histograms (`shards.add_statistics` adds them),
-and from their sum the ratios a person reads. `judge` stops the stage where something is lost or where shares lie
-outside binomial bounds: six standard deviations, which a right build leaves once in 500 million times.
+Batches are measured while they are built, as dicts of numbers and histograms (`shards.add_statistics` adds them); from
+their sum come the ratios a person reads. `judge` stops the stage where something is lost or where shares lie outside
+binomial bounds: six standard deviations, which a right build leaves once in 500 million times.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from corpusforge import errors
 from corpusforge.arrays import I64
+from corpusforge.instances.formats import Plan
+from corpusforge.instances.mask_units import find_unit
 from corpusforge.instances.masking import MaskSettings, Specials, mask_counts
-from corpusforge.instances.plan import Plan
 from corpusforge.instances.source import Source, list_column
 
 LENGTH_BINS = 64
@@ -174,7 +175,7 @@ def _judge_masks(statistics: dict[str, Any], where: str, mask: MaskSettings, wor
     kept = 1 - mask.mask_share - mask.random_share + same
     shares = {"mask": mask.mask_share, "random": mask.random_share - same, "kept": kept}
     for kind, share in shares.items():
-        together = _TOKENS_A_DRAW if mask.unit == "span" else 1
+        together = _TOKENS_A_DRAW if find_unit(mask.unit).once_a_run else 1
         _within(where, f"masked as {kind}", statistics[f"masked_as_{kind}"], masked, share, together)
         ratios[f"masked_as_{kind}"] = statistics[f"masked_as_{kind}"] / masked
     ratios["masked"] = masked / statistics["tokens"]

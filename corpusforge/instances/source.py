@@ -1,11 +1,13 @@
-"""TOKENS as flat arrays: what every format reads.
+"""TOKENS as flat arrays, which every format reads, after sentences longer than an instance were dealt with.
 
-Comes in: a TOKENS batch. Goes out: all ids in one array, where each sentence ends in it, and which sentences belong
-to which document. An instance is then two ranges of that array.
+All ids of a batch are one array, with where each sentence ends in it and which sentences belong to which document; an
+instance is then two ranges of that array. Long sentences are dealt with in the token ids, before documents become
+negatives or instances, so every format and both segments see the same text.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from corpusforge import seeds
-from corpusforge.arrays import I64, U64, Bools
+from corpusforge.arrays import I64, U64, Bools, offsets_of, ranges
 from corpusforge.instances.masking import Ids
 
 
@@ -21,7 +23,7 @@ class Source(NamedTuple):
     """Documents as flat arrays.
 
     ``ids``: ``[tokens]``; ``starts`` and ``ends``: ``[sentences]``, positions in ``ids`` of each sentence's first token
-    and behind its last;
+    and after its last;
     ``offsets``: ``[documents + 1]``, document i owns sentences ``offsets[i]`` to ``offsets[i + 1]``; ``keys``:
     ``[documents]``, `seeds.document_keys`; ``word_starts``: ``[tokens]``, None where they are not in the batch.
     """
@@ -59,3 +61,51 @@ def read_source(tokens: pa.RecordBatch) -> Source:
     ends = np.cumsum(lengths, dtype=np.int64)
     word_starts = list_column(tokens.column("word_starts"))[0] if "word_starts" in tokens.schema.names else None
     return Source(ids, ends - lengths, ends, offsets, keys, word_starts)
+
+
+@dataclasses.dataclass(frozen=True)
+class SentenceLimit:
+    """``longest``: tokens of a sentence that fits into an instance; ``policy``: what becomes of longer ones.
+
+    ``keep``, the default, loses nothing: formats of one segment continue such a sentence in the next instance, and
+    pairs shorten the longer segment. ``truncate`` keeps the beginning of the sentence, ``drop`` leaves it out.
+    """
+
+    longest: int
+    policy: str = "keep"
+
+    def __call__(self, tokens: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[str, int]]:
+        """`limit_sentences` with these settings."""
+        return limit_sentences(tokens, self.longest, self.policy)
+
+
+def limit_sentences(tokens: pa.RecordBatch, longest: int, policy: str) -> tuple[pa.RecordBatch, dict[str, int]]:
+    """TOKENS whose sentences have at most ``longest`` tokens, unless ``policy`` is "keep"; counts of what was too long.
+
+    A document may be left without sentences. Statistics: sentences_too_long, tokens_too_long (those that went).
+    """
+    lengths, sentence_offsets = list_column(tokens.column("sentences"))
+    sizes = lengths.astype(np.int64)
+    is_long = sizes > longest
+    counted = {"sentences_too_long": int(is_long.sum()), "tokens_too_long": 0}
+    if policy == "keep" or not is_long.any():
+        return tokens, counted
+    kept = np.where(is_long, longest if policy == "truncate" else 0, sizes)
+    counted["tokens_too_long"] = int((sizes - kept).sum())
+    chosen = pa.array(ranges(offsets_of(sizes)[:-1], kept))
+    sentences = np.concatenate(([0], np.cumsum(kept > 0)))[sentence_offsets]
+    bounds = offsets_of(kept)[sentence_offsets]
+    columns = {
+        "ids": _lists(tokens.column("ids"), chosen, bounds),
+        "sentences": pa.ListArray.from_arrays(pa.array(sentences, pa.int32()), pa.array(kept[kept > 0], pa.int32())),
+    }
+    if "word_starts" in tokens.schema.names:
+        columns["word_starts"] = _lists(tokens.column("word_starts"), chosen, bounds)
+    arrays = [columns.get(name, tokens.column(name)) for name in tokens.schema.names]
+    return pa.RecordBatch.from_arrays(arrays, schema=tokens.schema), counted
+
+
+def _lists(column: pa.ListArray, chosen: pa.Array, bounds: I64) -> pa.ListArray:
+    """The chosen values of a list column, in rows that end at ``bounds``."""
+    values = column.flatten().take(chosen)
+    return pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), values)

@@ -23,6 +23,7 @@ import numpy as np
 
 from corpusforge import errors, shards
 from corpusforge.arrays import I64
+from corpusforge.instances.mask_units import find_unit
 from corpusforge.instances.masking import Masker, MaskSettings, Specials
 from corpusforge.loader.corpus import Chunks, Corpus, cut_to_length, draw_masks, gather, open_table
 from corpusforge.loader.folder import EpochSize, check_vocabulary, load_specials, mask_settings, size_of
@@ -35,12 +36,6 @@ T = TypeVar("T")
 
 Masking = MaskSettings | Callable[[int], MaskSettings]
 """How dynamic masks are drawn: the same in every step, or a function of the step."""
-
-MADE_AT_ONCE = {"ngram": 1 << 19, "span": 1 << 19}
-"""Tokens of the batches that an iteration makes at once, by mask unit: masks cost less a token for many rows than for
-few, those of runs above all. Others: `_A_FEW`."""
-
-_A_FEW = 1 << 17
 
 
 class Steps:
@@ -130,8 +125,9 @@ class Steps:
         ``worker`` of ``workers``: every ``workers``-th step, from ``start + worker`` on; together they are all, each
         once. ``threads`` 0: made on request.
         """
-        unit = self.masking.unit if isinstance(self.masking, MaskSettings) else ""
-        each, first = max(1, MADE_AT_ONCE.get(unit, _A_FEW) // self.parts[0].batch_tokens), start + worker
+        masking = self.masking(start) if callable(self.masking) else self.masking or MaskSettings()
+        # Masks cost less a token for many rows than for few, those of runs above all.
+        each, first = max(1, find_unit(masking.unit).tokens_at_once // self.parts[0].batch_tokens), start + worker
         last = self.parts[-1].stop if stop is None else stop
 
         def make(number: int) -> list[list[Batch]]:
@@ -212,7 +208,7 @@ class Batcher(Steps):
         else:
             masking = masking or mask_settings(manifest.recipe.get("instances", {}))
             unit = (masking(0) if callable(masking) else masking).unit
-            if unit != "token" and corpus.word_starts is None:
+            if find_unit(unit).needs_words and corpus.word_starts is None:
                 what = f"mask unit {unit!r} needs word starts, and {folder} has none"
                 raise errors.StageMismatch(folder, what, "build instances with this mask unit")
         seed = int(manifest.recipe.get("seed", 0)) if seed is None else seed

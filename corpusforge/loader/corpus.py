@@ -350,7 +350,7 @@ def draw_masks(rows: Rows, masker: Masker, epoch: int | I64 | U64) -> Rows:
     offsets = rows.offsets
     drawn = masker(rows.ids, offsets, rows.keys, np.asarray(epoch).astype(np.uint64), rows.word_starts)
     masked = drawn.positions + np.repeat(offsets[:-1], np.diff(drawn.position_offsets))
-    sides = _sides(drawn, offsets) if masker.settings.unit == "span" else None
+    sides = _sides(drawn, offsets) if masker.unit.once_a_run else None
     changed: dict[str, Any] = {"ids": drawn.input_ids, "masked": masked, "labels": drawn.labels, "span_sides": sides}
     return dataclasses.replace(rows, **changed, word_starts=None)
 

@@ -6,24 +6,65 @@ Defaults that come from a paper name it in their help.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from corpusforge.sections.fields import OneOf, at_least, between, option
 
-FORMATS = ("doc-sentences", "full-sentences", "segment-pair", "sentence-pair", "sop")
-"""Formats of instances."""
+
+class Named(NamedTuple):
+    """A format or a mask unit: its module in `corpusforge.instances`, its help, the settings that not all others
+    use."""
+
+    module: str
+    help: str
+    uses: tuple[str, ...] = ()
+
+
+FORMATS = {
+    "doc-sentences": Named("blocks", "sentences of one document (RoBERTa, section 4.2)"),
+    "full-sentences": Named("blocks", "sentences across documents (RoBERTa, section 4.2)"),
+    "segment-pair": Named(
+        "pairs", "B continues A or is random (BERT)", ("pair_sampling", "short_probability", "negatives_megabytes")
+    ),
+    "sentence-pair": Named("pairs", "the same of single sentences (RoBERTa, section 4.2)", ("negatives_megabytes",)),
+    "sop": Named("pairs", "two segments in order or swapped (ALBERT, section 3.1)", ("short_probability",)),
+}
+"""Formats of instances, by name. The module has each in its ``FORMATS`` (`corpusforge.instances.formats.Format`)."""
+
+_JOINED = ("mask_lexicon", "mask_segmenter")
+
+MASK_UNITS = {
+    "token": Named("mask_units", "single tokens"),
+    "whole-word": Named("mask_units", "words", _JOINED),
+    "ngram": Named("mask_runs", "1 to 3 words (ALBERT)", _JOINED),
+    "span": Named("mask_runs", "1 to 10 words (SpanBERT)", _JOINED),
+}
+"""What is masked together, by name. The module has each in its ``UNITS`` (`corpusforge.instances.mask_units.MaskUnit`).
+"""
+
 MASKING = ("static", "duplicated", "dynamic")
 """When masks are drawn: once, once a copy of the corpus, or in every epoch."""
-MASK_UNITS = ("token", "whole-word", "ngram", "span")
-"""What is masked together."""
+
+
+def described(table: dict[str, Named]) -> str:
+    """The entries of a table for a line of help.
+
+    >>> described({"token": Named("mask_units", "single tokens"), "span": Named("mask_runs", "1 to 10 words")})
+    'token: single tokens; span: 1 to 10 words'
+    """
+    return "; ".join(f"{name}: {entry.help}" for name, entry in table.items())
+
+
+def users(table: dict[str, Named], setting: str) -> tuple[str, ...]:
+    """Names of the entries that use a setting."""
+    return tuple(name for name, entry in table.items() if setting in entry.uses)
 
 
 @dataclass(frozen=True)
 class Instances:
     """How token ids become training examples."""
 
-    format: str = option(
-        "doc-sentences", "input format (RoBERTa, section 4.2; sop: ALBERT, section 3.1)", check=OneOf(*FORMATS)
-    )
+    format: str = option("doc-sentences", f"input format; {described(FORMATS)}", check=OneOf(*FORMATS))
     length: int = option(128, "longest instance with specials", unit="tokens", check=between(8, 65_535))
     long_sentences: str = option(
         "keep",
@@ -43,7 +84,7 @@ class Instances:
         check=OneOf("pairs", "masks"),
         only_with={"masking": ("duplicated",)},
     )
-    mask_unit: str = option("token", "what is masked together", check=OneOf(*MASK_UNITS))
+    mask_unit: str = option("token", f"what is masked together; {described(MASK_UNITS)}", check=OneOf(*MASK_UNITS))
     mask_lexicon: str = option(
         "", "a file of phrases or entities, one a line, UTF-8: each is masked as one word", is_path=True
     )
@@ -70,13 +111,13 @@ class Instances:
         "balanced",
         "exactly half random, or google-research/bert's own 53-57 %",
         check=OneOf("balanced", "original"),
-        only_with={"format": ("segment-pair",)},
+        only_with={"format": users(FORMATS, "pair_sampling")},
     )
     short_probability: float = option(
         0.1,
         "share of documents with a shorter target length (BERT: 0.1)",
         check=between(0, 1),
-        only_with={"format": ("segment-pair", "sop")},
+        only_with={"format": users(FORMATS, "short_probability")},
     )
     heldout: float = option(0.01, "share of documents held out for evaluation, by hash", check=between(0, 0.5))
     heldout_by: str = option(
@@ -84,11 +125,12 @@ class Instances:
         "url: by the MD5 of the normalized URL, in thousandths (C4: 0.001), by id where there is none",
         check=OneOf("id", "url"),
     )
-    donor_megabytes: int = option(
+    negatives_megabytes: int = option(
         256,
         "token ids kept in memory to draw negatives from: a uniform sample of the corpus",
         unit="MB",
         check=at_least(1),
-        only_with={"format": ("segment-pair", "sentence-pair")},
+        only_with={"format": users(FORMATS, "negatives_megabytes")},
+        was="donor_megabytes",
         advanced=True,
     )

@@ -33,12 +33,11 @@ def build_instances(made: Recipe, upstream: str, vocab_folder: str, output: str,
     with claim(output, "build-instances", section, above, overwrite=execution.overwrite, **how) as claimed:
         if manifest := claimed.finished():
             return Outcome(output, manifest, skipped=True)
-        from corpusforge.beam import instances as beam_instances
+        from corpusforge.instances.build import run
 
         with stage.timed(claimed, execution) as measured:
             for name, data in vocab.save_files().items():
                 shards.write_bytes(shards.join(output, f"vocab/{name}"), data)
-            run = beam_instances.run
             encoded = run(engine, made.instances, made.seed, vocab, units, output, execution.progress)
         stage.check_units(output, len(units))
         result = stage.manifest_of(claimed, units=len(units))
@@ -68,8 +67,9 @@ def _check_shares(made: Recipe) -> None:
 
 def _judged(made: Recipe, vocab: Any, result: Manifest, output: str) -> dict[str, Any]:
     """The build report: summed statistics with their ratios, after the invariants held."""
+    from corpusforge.instances.build import settings_of
     from corpusforge.instances.measure import judge
-    from corpusforge.work.instances import SPLITS, settings_of
+    from corpusforge.instances.splits import SPLITS
 
     settings = settings_of(vocab, made.instances, made.seed)
     judged = {}
@@ -87,8 +87,7 @@ def _judged(made: Recipe, vocab: Any, result: Manifest, output: str) -> dict[str
 
 
 def _write_dataset_files(made: Recipe, result: Manifest, output: str) -> None:
-    from corpusforge.work.dataset_card import card_body, card_title
-    from corpusforge.work.dataset_files import write_dataset_card, write_dataset_info
+    from corpusforge.instances.dataset_card import card_body, card_title, write_dataset_card, write_dataset_info
 
     for split in ("train", "heldout"):
         write_dataset_info(output, split, result.shards[split])

@@ -22,6 +22,7 @@ import xxhash
 
 from corpusforge import errors, sections, shards
 from corpusforge.arrays import I64, Bools
+from corpusforge.sections.instances import MASK_UNITS, users
 from corpusforge.tokens.splitting import Segmentation, Splitter, Words
 from corpusforge.tokens.vocab import Vocab
 
@@ -47,8 +48,9 @@ def joiner_of(vocab: Vocab, settings: sections.Instances) -> WordJoiner | None:
     lexicon, segmenter = settings.mask_lexicon, settings.mask_segmenter
     if not lexicon and not segmenter:
         return None
-    if settings.mask_unit == "token":
-        mend = "set mask_unit to whole-word, ngram or span"
+    units = users(MASK_UNITS, "mask_lexicon")
+    if settings.mask_unit not in units:
+        mend = f"set mask_unit to one of {', '.join(units)}"
         raise errors.RecipeInvalid("instances.mask_unit", "a lexicon or segmenter joins words, not tokens", mend)
     if lexicon and segmenter:
         raise errors.RecipeInvalid("instances.mask_segmenter", "a lexicon is given too", "use one of the two")

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from corpusforge import errors
+from corpusforge.instances.mask_units import find_unit
 from corpusforge.instances.masking import Masker, MaskSettings, Specials
 from corpusforge.loader.batcher import Steps
 from corpusforge.loader.corpus import Corpus, open_table
@@ -149,7 +150,7 @@ def _check_masks(corpus: Corpus, preset: Preset, settings: Pretrain, unit: str, 
         what = f"its masks are {f'of the unit {unit}' if unit != 'span' else 'stored, without the bounds of spans'}"
         mend = f"build instances with --mask-unit span and dynamic masks, as {settings.preset} needs them"
         raise errors.StageMismatch(data_folder, what, mend)
-    if unit != "token" and not stored and corpus.word_starts is None:
+    if find_unit(unit).needs_words and not stored and corpus.word_starts is None:
         what = f"mask unit {unit!r} needs word starts, and there are none"
         raise errors.StageMismatch(data_folder, what, "build instances with this mask unit")
 

@@ -106,7 +106,7 @@ def test_words_and_instances_are_submitted(dataflow: FakeDataflow, tmp_path: Pat
     own = ["--input", f"gs://{BUCKET}/dedupe", "--vocab", str(tmp_path), "--format", "segment-pair"]
     main_of("instances").main([*own, *flags(dataflow, "instances")])
     found = steps(submitted(dataflow))
-    for name in ("Encode", "Smallest", "TakeDonors", "Build"):
+    for name in ("Encode", "Smallest", "TakeNegatives", "Build"):
         assert f"BuildInstances/{name}" in found
 
 

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from corpusforge import sections
-from corpusforge.beam import instances
 from corpusforge.beam.engine import BeamEngine
+from corpusforge.instances import build
+from corpusforge.instances.build import EncodeWork, token_units
+from corpusforge.instances.negatives import NegativeSettings
 from corpusforge.progress import Silent
 from corpusforge.sections import Instances
 from corpusforge.tokens.counts import count_words
 from corpusforge.tokens.wordpiece import learn
-from corpusforge.work.instances import DonorSettings, EncodeWork, token_units
 from tests.beam.documents_on_disk import documents, write_units
 from tests.beam.test_stage_graphs import content
 
@@ -37,7 +38,7 @@ def test_workers_change_nothing(section: Instances, tmp_path: Path) -> None:
     units, seen = write_units(tmp_path, ROWS, CUTS), []
     for workers in (1, 2, 5):
         out = tmp_path / str(workers)
-        instances.run(BeamEngine(workers), section, 7, learned, units, str(out), Silent())
+        build.run(BeamEngine(workers), section, 7, learned, units, str(out), Silent())
         seen.append([content(out, table) for table in ("train", "heldout")])
     assert seen[0] == seen[1] == seen[2]
     assert min(rows for _, rows in seen[0]) > 0
@@ -49,15 +50,15 @@ class Elsewhere(BeamEngine):
     is_local = False  # type: ignore[assignment]
 
 
-def test_donors_by_the_graph_and_without(tmp_path: Path) -> None:
+def test_negatives_by_the_graph_and_without(tmp_path: Path) -> None:
     learned = learn(count_words(ROWS.column("text")), sections.Vocab(size=512, unused=16)).vocab
     seen = []
     for engine in (BeamEngine(1), Elsewhere(1)):
         scratch = str(tmp_path / type(engine).__name__)
         for unit in write_units(tmp_path, ROWS, CUTS):
             EncodeWork(scratch, learned)(unit, lambda _: None)
-        settings = DonorSettings(7, 0.2, 1 << 20)
-        folder = instances.gather_donors(engine, token_units(scratch), scratch, learned.size, settings, Silent())
+        settings = NegativeSettings(7, 0.2, 1 << 20)
+        folder = build.gather_negatives(engine, token_units(scratch), scratch, learned.size, settings, Silent())
         seen.append([(Path(folder) / f"{split}.arrow").read_bytes() for split in ("train", "heldout")])
     assert seen[0] == seen[1]
     assert min(map(len, seen[0])) > 1000

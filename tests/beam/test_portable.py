@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from corpusforge import errors, sections
-from corpusforge.beam import instances
 from corpusforge.beam.engine import BeamEngine
 from corpusforge.dedupe import methods
+from corpusforge.instances import build
 from corpusforge.progress import Silent
 from corpusforge.sections import Dedupe, Instances
 from corpusforge.tokens.bert_split import UNCASED
@@ -106,7 +106,7 @@ def test_the_line_gives_the_digests_of_the_local_run(portable: BeamEngine, tmp_p
         words = count_units(engine, UNCASED, shards, str(out / "vocab"), Silent())
         counts, statistics = select_counts(read_blocks(words), min_count=1, max_words=10**6)
         learned = learn(counts, sections.Vocab(size=512, unused=16)).vocab
-        instances.run(engine, section, 7, learned, shards, str(out / "instances"), Silent())
+        build.run(engine, section, 7, learned, shards, str(out / "instances"), Silent())
         found = [content(out / name, table) for name in ("clean", "newest") for table in ("documents", "rejects")]
         found += [content(out / "dedupe", table) for table in ("documents", "repeats")]
         found += [content(out / "instances", table) for table in ("train", "heldout")]
@@ -123,7 +123,7 @@ def test_instances_of_every_kind_have_the_digests_of_the_local_run(portable: Bea
         seen = []
         for name, engine in (("here", BeamEngine(1)), ("there", portable)):
             out = tmp_path / section.format / name
-            instances.run(engine, section, 7, learned, given, str(out), Silent())
+            build.run(engine, section, 7, learned, given, str(out), Silent())
             seen.append([content(out, table) for table in ("train", "heldout")])
         assert seen[0] == seen[1]
         assert min(found for _, found in seen[0]) > 0

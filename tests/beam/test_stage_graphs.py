@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 from corpusforge import sections, shards
-from corpusforge.beam import instances
 from corpusforge.beam.engine import BeamEngine
 from corpusforge.content import combine
 from corpusforge.dedupe import exact_spans, memory, methods
 from corpusforge.dedupe.job import Job
+from corpusforge.instances import build
+from corpusforge.instances.build import EncodeWork
 from corpusforge.progress import Silent
 from corpusforge.sections import Dedupe, Instances
 from corpusforge.tokens.bert_split import BertSegmentation
 from corpusforge.tokens.counts import CountWork, count_units, count_words, read_blocks, select_counts
 from corpusforge.tokens.wordpiece import learn
 from corpusforge.units import ShardUnit
-from corpusforge.work.instances import EncodeWork
 from tests.beam.documents_on_disk import documents, write_units
 
 ROWS = documents(90)
@@ -186,7 +186,7 @@ def test_words_and_tokens_of_another_cut_do_not_count(tmp_path: Path) -> None:
         if name == "stale":
             EncodeWork(str(tmp_path / "stale/scratch"), learned)(stale, lambda _: None)
         section = Instances(format="segment-pair", length=32)
-        instances.run(BeamEngine(1), section, 7, learned, [unit], str(tmp_path / name), Silent())
+        build.run(BeamEngine(1), section, 7, learned, [unit], str(tmp_path / name), Silent())
     assert content(tmp_path / "stale", "train") == content(tmp_path / "clean", "train")
 
 
@@ -203,7 +203,7 @@ def test_instances_do_not_depend_on_the_cut(section: Instances, tmp_path: Path) 
     seen = []
     for name, cuts, workers in (("whole", [], 1), ("cut", [1, 50, 0], 2)):
         units, out = write_units(tmp_path / name, ROWS, cuts), tmp_path / name / "out"
-        instances.run(BeamEngine(workers), section, 7, learned, units, str(out), Silent())
+        build.run(BeamEngine(workers), section, 7, learned, units, str(out), Silent())
         seen.append((content(out, "train"), content(out, "heldout")))
     assert seen[0] == seen[1]
     assert seen[0][0][1] > seen[0][1][1] > 0

@@ -13,11 +13,11 @@ from apache_beam.testing.util import assert_that
 
 import corpusforge.beam as transforms
 from corpusforge import errors, sections, shards
-from corpusforge.beam import instances
 from corpusforge.beam.engine import BeamEngine
 from corpusforge.beam.sdk import counters
 from corpusforge.content import ContentDigest
 from corpusforge.dedupe import methods
+from corpusforge.instances import build
 from corpusforge.progress import Silent
 from corpusforge.sections import Dedupe, Instances
 from corpusforge.tokens.counts import count_words
@@ -104,7 +104,7 @@ def test_words() -> None:
 def test_instances_are_those_of_the_stage(section: Instances, tmp_path: Path) -> None:
     vocab = learn(count_words(ROWS.column("text")), sections.Vocab(size=512, unused=16)).vocab
     units = write_units(tmp_path / "in", ROWS, [20])
-    instances.run(BeamEngine(1), section, 3, vocab, units, str(tmp_path / "stage"), Silent())
+    build.run(BeamEngine(1), section, 3, vocab, units, str(tmp_path / "stage"), Silent())
     out = str(tmp_path / "own")
     with pipeline() as p:
         train, heldout = p | beam.Create(batches(ROWS, 13)) | transforms.BuildInstances(vocab, section, seed=3)

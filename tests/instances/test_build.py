@@ -1,108 +1,249 @@
-"""The builder: independent of shards and order; static, duplicated and dynamic masks are one function."""
+"""build-instances, unit by unit, on real files: resume, shards, held-out documents, and what `datasets` reads."""
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import pickle
+import types
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from corpusforge import schemas, seeds
-from corpusforge.instances.build import Builder, BuildSettings, is_heldout
-from corpusforge.instances.masking import Masker
-from corpusforge.instances.source import list_column
-from tests.instances.token_batches import SIZE, SPECIALS, donors_of, random_corpus, unmasked
+from corpusforge import schemas, seeds, shards
+from corpusforge.content import combine
+from corpusforge.instances import build as work
+from corpusforge.instances import negatives, splits
+from corpusforge.instances.dataset_card import write_dataset_card, write_dataset_info
+from corpusforge.instances.measure import judge
+from corpusforge.instances.splits import is_heldout
+from corpusforge.shards import Shard, ShardWriter
+from corpusforge.tokens.vocab import Specials, Vocab
+from corpusforge.tokens.wordpiece import WordPiece
+from corpusforge.units import ShardUnit
 
-CORPUS = random_corpus(200)
-DONORS = donors_of(CORPUS)
-FORMATS = ("doc-sentences", "segment-pair")
-
-
-def builder(format, **changes):
-    return Builder(BuildSettings(SPECIALS, format, **{"length": 48, "seed": 5, **changes}), DONORS)
-
-
-@pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("copy", [0, 3])
-def test_shards_and_order_change_nothing(format, copy):
-    build = builder(format, stored_masks=True)
-    whole = build.build(CORPUS, copy)
-    bounds = [0, 1, 2, 50, 51, 120, 200]
-    parts = [build.build(CORPUS.slice(a, b - a), copy) for a, b in itertools.pairwise(bounds)]
-    assert pa.Table.from_batches(parts).combine_chunks().equals(pa.Table.from_batches([whole]).combine_chunks())
-    shuffled = build.build(CORPUS.take(pa.array(np.random.default_rng(0).permutation(200))), copy)
-    by_place = [("document", "ascending"), ("index", "ascending")]
-    assert sorted_rows(shuffled, by_place) == sorted_rows(whole, by_place)
-
-
-def sorted_rows(batch, keys):
-    return batch.take(pa.compute.sort_indices(batch, keys)).to_pylist()
-
-
-@pytest.mark.parametrize("format", FORMATS)
-def test_static_is_dynamic_at_epoch_0(format):
-    compare(builder(format, stored_masks=True).build(CORPUS), builder(format).build(CORPUS), epoch=0)
-
-
-@pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("redraw", ["pairs", "masks"])
-def test_duplicate_k_is_dynamic_at_epoch_k(format, redraw):
-    stored, bare = (builder(format, stored_masks=masks, copies_redraw=redraw) for masks in (True, False))
-    for copy in (0, 1, 7):
-        compare(stored.build(CORPUS, copy), bare.build(CORPUS, copy), epoch=copy)
-    if redraw == "masks":  # then the loader's epochs over the one dynamic corpus are the copies
-        compare(stored.build(CORPUS, 7), bare.build(CORPUS), epoch=7)
+WORDS = [f"{a}{b}{c}" for a in "bdfgk" for b in "aeiou" for c in ("n", "r", "st", "lo", "mi")]
+VOCAB = Vocab(
+    ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *WORDS, *(f"[unused{i}]" for i in range(61))),
+    Specials(0, 1, 2, 3, 4),
+    tuple(range(131, 192)),
+    WordPiece(),
+)
+SECTION = types.SimpleNamespace(
+    format="segment-pair",
+    length=48,
+    masking="static",
+    copies_redraw="pairs",
+    pair_sampling="balanced",
+    short_probability=0.1,
+    mask_rate=0.15,
+    mask_share=0.8,
+    random_share=0.1,
+    max_predictions=20,
+    mask_unit="token",
+    mask_lexicon="",
+    mask_segmenter="",
+)
+SETTINGS = work.settings_of(VOCAB, SECTION, seed=4)
+HELDOUT = 0.1
+NEGATIVES = negatives.NegativeSettings(seed=4, heldout=HELDOUT, budget=1 << 20)
 
 
-def compare(stored, bare, epoch):
-    """Masks stored in one batch are those the loader draws for the other, bit for bit."""
-    ids, offsets = list_column(bare.column("input_ids"))
-    keys = seeds.instance_keys(bare.column("document").to_numpy(), bare.column("index").to_numpy())
-    masked = Masker(SPECIALS, BuildSettings(SPECIALS).mask, 5)(ids, offsets, keys, epoch)
-    assert list_column(stored.column("input_ids"))[0].tolist() == masked.input_ids.tolist()
-    assert list_column(stored.column("masked_positions"))[0].tolist() == masked.positions.tolist()
-    assert list_column(stored.column("masked_positions"))[1].tolist() == masked.position_offsets.tolist()
-    assert list_column(stored.column("masked_labels"))[0].tolist() == masked.labels.tolist()
-    assert unmasked(stored) == unmasked(bare)
+def nothing(_: int) -> None:
+    """A progress bar that nobody looks at."""
 
 
-def test_copies_redraw_pairs_or_only_masks():
-    pairs, masks = (builder("segment-pair", copies_redraw=redraw) for redraw in ("pairs", "masks"))
-    assert unmasked(pairs.build(CORPUS, 0)) != unmasked(pairs.build(CORPUS, 1))
-    assert unmasked(masks.build(CORPUS, 0)) == unmasked(masks.build(CORPUS, 1))
-    assert set(masks.build(CORPUS, 4).column("copy").to_pylist()) == {4}
+def documents(count: int) -> list[dict]:
+    rng = np.random.default_rng(1)
+    rows = []
+    for i in range(count):
+        sentences = (" ".join(rng.choice(WORDS, rng.integers(2, 30))) for _ in range(rng.integers(0, 20)))
+        text = " ".join(f"{s.capitalize()}." for s in sentences)
+        rows.append({"id": f"{i:032x}", "source": "a", "position": i, "text": text})
+    return rows
 
 
-@pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("masks", [True, False])
-def test_batches_have_the_schema(format, masks):
-    build = builder(format, stored_masks=masks)
-    assert build.schema == schemas.instances_schema(SIZE, masks=masks)
-    batch = build.build(CORPUS)
-    batch.validate(full=True)
-    assert batch.schema == build.schema
-    index = batch.column("index").to_numpy().astype(int)
-    fresh = np.diff(batch.column("document").to_numpy(), prepend=0) != 0
-    assert (index[fresh] == 0).all() and (np.diff(index)[~fresh[1:]] == 1).all()
+ROWS = documents(400)
 
 
-def test_a_sliced_batch_is_read_right():
-    sliced = CORPUS.slice(37, 60)
-    copied = pa.RecordBatch.from_pylist(sliced.to_pylist(), CORPUS.schema)
-    for format in FORMATS:
-        assert builder(format).build(sliced).equals(builder(format).build(copied))
+def write_documents(folder: Path, cuts: list[int]) -> list[ShardUnit]:
+    """Document shards of the corpus, cut at these rows."""
+    units = []
+    for number, (first, behind) in enumerate(itertools.pairwise(cuts)):
+        writer = ShardWriter(str(folder), f"documents/part-{number:05d}-00000.parquet", schemas.DOCUMENTS, "parquet")
+        writer.write(pa.RecordBatch.from_pylist(ROWS[first:behind], schemas.DOCUMENTS))
+        shard = writer.finish()
+        units.append(ShardUnit(number, str(folder / shard.name), shard.rows, shard.bytes))
+    return units
 
 
-def test_heldout_share():
-    keys = np.arange(100_000, dtype=np.uint64)
-    assert abs(is_heldout(keys, 1, 0.05).mean() - 0.05) < 0.005
-    assert not is_heldout(keys, 1, 0.0).any()
-    assert (is_heldout(keys, 1, 0.05) <= is_heldout(keys, 1, 0.1)).all()
+def encode(folder: Path, cuts: list[int]) -> list[ShardUnit]:
+    """Token units of the corpus."""
+    encoder = pickle.loads(pickle.dumps(work.EncodeWork(str(folder / "encoded"), VOCAB)))
+    for unit in write_documents(folder, cuts):
+        assert encoder(unit, nothing).statistics.get("documents", 0) == unit.rows
+    return work.token_units(str(folder / "encoded"))
 
 
-def test_unknown_formats_are_refused():
-    with pytest.raises(ValueError, match="no-such"):
-        Builder(BuildSettings(SPECIALS, "no-such"))
-    assert pickle.loads(pickle.dumps(BuildSettings(SPECIALS))) == BuildSettings(SPECIALS)
+def build(folder: Path, cuts: list[int], **changes) -> dict[str, list[Shard]]:
+    """The whole stage in one process; returns the shards of each table."""
+    units = encode(folder, cuts)
+    drawn = negatives.write_negatives(str(folder), [unit.path for unit in units], VOCAB.size, NEGATIVES)
+    maker = work.BuildWork(str(folder / "out"), SETTINGS, heldout=HELDOUT, negatives=drawn)
+    maker = pickle.loads(pickle.dumps(dataclasses.replace(maker, **changes)))
+    for unit in units:
+        maker(unit, nothing)
+    return shards.gather(shards.load_entries(str(folder / "out")))[0]
+
+
+def table(folder: Path, name: str, found: dict[str, list[Shard]]) -> pa.Table:
+    batches = [b for shard in found[name] for b in shards.read_shard(str(folder / "out" / shard.name))]
+    return pa.Table.from_batches(batches)
+
+
+def digests(found: dict[str, list[Shard]]) -> dict[str, str]:
+    return {name: combine(shard.content for shard in some) for name, some in found.items()}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole")
+    return folder, build(folder, [0, 400])
+
+
+def test_any_cut_into_units_gives_the_same_content(whole, tmp_path):
+    assert digests(build(tmp_path, [0, 1, 70, 70, 280, 400])) == digests(whole[1])
+
+
+def test_copies_and_masks_per_format(whole, tmp_path):
+    changes = {"settings": dataclasses.replace(SETTINGS, copies_redraw="masks"), "copies": 3}
+    found = build(tmp_path, [0, 200, 400], **changes)
+    train, once = table(tmp_path, "train", found), table(whole[0], "train", whole[1])
+    assert train.num_rows == 3 * once.num_rows
+    assert sorted(set(train.column("copy").to_pylist())) == [0, 1, 2]
+    # Held-out instances are masked once, and the same under any masking.
+    assert digests(found)["heldout"] == digests(whole[1])["heldout"]
+    dynamic = build(tmp_path / "dynamic", [0, 400], settings=dataclasses.replace(SETTINGS, stored_masks=False))
+    assert digests(dynamic)["heldout"] == digests(whole[1])["heldout"]
+    assert "masked_positions" not in table(tmp_path / "dynamic", "train", dynamic).schema.names
+
+
+def test_documents_are_in_one_split_and_none_is_lost(whole):
+    folder, found = whole
+    keys = seeds.document_keys([row["id"] for row in ROWS])
+    heldout = is_heldout(keys, 4, HELDOUT)
+    filled = np.array([bool(row["text"]) for row in ROWS])
+    for name, rows in (("train", ~heldout), ("heldout", heldout)):
+        assert set(table(folder, name, found).column("document").to_pylist()) == set(keys[rows & filled].tolist())
+    _, _, statistics = shards.gather(shards.load_entries(str(folder / "out")))
+    for name in ("train", "heldout"):
+        judged = judge(statistics[name], where=name, length=48, mask=SETTINGS.mask, words=len(WORDS) + 1)
+        assert 0.1 < judged["masked"] < 0.2
+    assert statistics["train"]["documents"] + statistics["heldout"]["documents"] == 400
+
+
+def test_random_segments_never_cross_between_train_and_heldout(whole):
+    folder, _ = whole
+    keys = seeds.document_keys([row["id"] for row in ROWS])
+    heldout = set(keys[is_heldout(keys, 4, HELDOUT)].tolist())
+    for split in splits.SPLITS:
+        found = set(negatives.load_negatives(str(folder / "negatives"), split).keys.tolist())
+        assert found and (found <= heldout if split == "heldout" else not found & heldout)
+
+
+def test_negatives_from_candidates_of_shards(whole, tmp_path):
+    units = encode(tmp_path, [0, 100, 400])
+    paths = [unit.path for unit in units]
+    candidates = [negatives.candidates_of_shard(path, NEGATIVES) for path in reversed(paths)]
+    merged = negatives.merge_candidates(
+        [negatives.merge_candidates(candidates[:1], NEGATIVES), candidates[1]], NEGATIVES
+    )
+    folder = negatives.write_negatives(str(tmp_path / "a"), paths, VOCAB.size, NEGATIVES, [merged])
+    for split in splits.SPLITS:
+        mine = (Path(folder) / f"{split}.arrow").read_bytes()
+        assert mine == (whole[0] / "negatives" / f"{split}.arrow").read_bytes()
+
+
+def test_a_heldout_part_of_one_document_borrows_negatives(tmp_path):
+    units = encode(tmp_path, [0, 30])
+    few = negatives.NegativeSettings(seed=4, heldout=0.0, budget=1 << 20)
+    folder = negatives.write_negatives(str(tmp_path), [units[0].path], VOCAB.size, few)
+    train, heldout = (negatives.load_negatives(folder, split).keys.tolist() for split in splits.SPLITS)
+    assert heldout == train != []
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_a_killed_unit_goes_on_and_ends_with_the_same_bytes(tmp_path, copies, monkeypatch):
+    monkeypatch.setattr(work, "TOKENS", 4000)
+    changes = {"shard_bytes": 20_000, "copies": copies}
+    straight = build(tmp_path / "straight", [0, 400], **changes)
+    assert len(straight["train"]) > 3
+    units = encode(tmp_path / "killed", [0, 400])
+    drawn = negatives.write_negatives(str(tmp_path / "killed"), [units[0].path], VOCAB.size, NEGATIVES)
+    maker = work.BuildWork(str(tmp_path / "killed/out"), SETTINGS, heldout=HELDOUT, negatives=drawn, **changes)
+    for calls in (1, 3, 4, 6):  # dies after so many progress reports
+        with pytest.raises(KeyboardInterrupt):
+            maker(units[0], dying(calls))
+    result = maker(units[0], nothing)
+    assert not result.resumed
+    assert shards.gather(shards.load_entries(str(tmp_path / "killed/out")))[0] == straight
+    assert maker(units[0], nothing).resumed
+    assert not list((tmp_path / "killed").rglob(".unfinished*"))
+
+
+def dying(calls):
+    left = [calls]
+
+    def advance(_):
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+
+    return advance
+
+
+def test_progress_reaches_the_size_of_the_unit(tmp_path, monkeypatch):
+    monkeypatch.setattr(work, "TEXT_BYTES", 7000)
+    unit = write_documents(tmp_path, [0, 400])[0]
+    done = []
+    work.EncodeWork(str(tmp_path / "encoded"), VOCAB)(unit, done.append)
+    assert sum(done) == unit.bytes
+    work.EncodeWork(str(tmp_path / "encoded"), VOCAB)(unit, done.append)  # now it is there already
+    assert sum(done) == 2 * unit.bytes
+
+
+def test_datasets_opens_the_folders(whole, tmp_path):
+    datasets = pytest.importorskip("datasets")
+    folder, found = whole
+    out = folder / "out"
+    for split in splits.SPLITS:
+        write_dataset_info(str(out), split, found[split])
+    write_dataset_card(str(out), "A corpus", found)
+    for split in splits.SPLITS:
+        expected = table(folder, split, found)
+        loaded = datasets.load_from_disk(str(out / split))
+        assert loaded.cache_files[0]["filename"].endswith(".arrow")  # memory-mapped, not copied
+        assert loaded.to_list() == expected.to_pylist()
+        files = [str(out / shard.name) for shard in found[split]]
+        cached = datasets.load_dataset("arrow", data_files=files, split="train", cache_dir=str(tmp_path / split))
+        assert cached.to_list() == expected.to_pylist()
+        assert cached.features["input_ids"].feature.dtype == "uint16"
+    both = datasets.load_dataset(str(out), cache_dir=str(tmp_path / "card"))
+    assert {name: part.num_rows for name, part in both.items()} == {
+        name: sum(shard.rows for shard in some) for name, some in found.items()
+    }
+
+
+def test_parts_without_rows_are_no_datasets(tmp_path):
+    datasets = pytest.importorskip("datasets")
+    found = build(tmp_path, [0, 5, 5, 20], heldout=0.0)
+    out = tmp_path / "out"
+    for split in splits.SPLITS:
+        write_dataset_info(str(out), split, found[split])
+    assert sum(shard.rows for shard in found["heldout"]) == 0
+    assert not (out / "heldout/state.json").exists()
+    assert datasets.load_from_disk(str(out / "train")).num_rows == sum(shard.rows for shard in found["train"])
+    write_dataset_card(str(out), "A corpus", found)
+    assert set(datasets.load_dataset(str(out), cache_dir=str(tmp_path / "card"))) == {"train"}

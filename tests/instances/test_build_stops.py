@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from typing import Any
 
 import numpy as np
@@ -10,25 +11,26 @@ import pyarrow as pa
 import pytest
 
 from corpusforge import errors, seeds, shards
-from corpusforge.instances import build as module
-from corpusforge.instances import doc_sentences
-from corpusforge.instances.build import Builder, BuildSettings
-from corpusforge.instances.donors import Donors
+from corpusforge.instances import builder as module
+from corpusforge.instances.builder import Builder, BuildSettings
+from corpusforge.instances.formats import find_format
 from corpusforge.instances.masking import Masker, MaskSettings
 from corpusforge.instances.measure import judge, judge_whole
+from corpusforge.instances.negatives import Negatives
 from corpusforge.instances.source import list_column
+from corpusforge.sections.instances import FORMATS
 from tests.instances.test_word_starts_built import corpus_with_words
-from tests.instances.token_batches import SPECIALS, donors_of
+from tests.instances.token_batches import SPECIALS, all_negatives
 
 TOKENS = corpus_with_words()
-DONORS = donors_of(TOKENS)
+NEGATIVES = all_negatives(TOKENS)
 
 
 def build(format: str, copies: int = 1, tokens: pa.RecordBatch = TOKENS, **changes: Any) -> dict[str, Any]:
     """What a stage does with one unit: all copies, the sums, the verdict."""
     settings = BuildSettings(SPECIALS, format, 48, stored_masks=True, **changes)
     total: dict[str, Any] = {}
-    for built in Builder(settings, DONORS).copies(tokens, copies):
+    for built in Builder(settings, NEGATIVES).copies(tokens, copies):
         shards.add_statistics(total, built.statistics)
     ratios = judge(total, where="train", length=48, mask=settings.mask, words=len(SPECIALS.words()))
     return {**total, "ratios": ratios}
@@ -38,6 +40,12 @@ def after(monkeypatch, name: str, change) -> None:
     """What a function of the builder returns is changed on its way."""
     whole = getattr(module, name)
     monkeypatch.setattr(module, name, lambda *given, **how: change(whole(*given, **how)))
+
+
+def planned(monkeypatch, format: str, plan) -> None:
+    """A format plans in another way."""
+    formats = importlib.import_module(f"corpusforge.instances.{FORMATS[format].module}").FORMATS
+    monkeypatch.setitem(formats, format, formats[format]._replace(plan=plan))
 
 
 def replaced(column: str, change):
@@ -75,7 +83,7 @@ def own_documents(plan):
     rows = np.flatnonzero(plan.b_foreign)
     keys = module.read_source(TOKENS).keys[plan.document[rows]]
     starts = plan.b_start.copy()
-    starts[rows] = np.concatenate(([0], DONORS.ends))[DONORS.offsets[np.searchsorted(DONORS.keys, keys)]]
+    starts[rows] = np.concatenate(([0], NEGATIVES.ends))[NEGATIVES.offsets[np.searchsorted(NEGATIVES.keys, keys)]]
     lengths = np.where(plan.b_foreign, 1, plan.b_length)
     return dataclasses.replace(plan, b_start=starts, b_length=lengths)
 
@@ -105,15 +113,19 @@ PLANS = [
 
 @pytest.mark.parametrize(("format", "change", "what"), PLANS)
 def test_plans(format, change, what, monkeypatch):
-    after(monkeypatch, f"plan_{format.replace('-', '_')}", change)
+    plan = find_format(format).plan
+    planned(monkeypatch, format, lambda *given: change(plan(*given)))
     with pytest.raises(errors.InvariantBroken, match=what):
         build(format)
 
 
 def test_longer_than_allowed(monkeypatch):
-    monkeypatch.setattr(
-        module, "plan_doc_sentences", lambda source, length: doc_sentences.plan_doc_sentences(source, length + 1)
-    )
+    plan = find_format("doc-sentences").plan
+
+    def too_long(source, negatives, settings, copy):
+        return plan(source, negatives, dataclasses.replace(settings, length=settings.length + 1), copy)
+
+    planned(monkeypatch, "doc-sentences", too_long)
     with pytest.raises(errors.InvariantBroken, match="longer than 48"):
         build("doc-sentences")
 
@@ -228,9 +240,9 @@ def test_special_ids_in_text():
 
 
 def test_a_random_segment_from_the_document_itself(monkeypatch):
-    """The fault is in the table of donors: it forgets who is asking."""
-    draw = Donors.draw
-    monkeypatch.setattr(Donors, "draw", lambda self, keys, documents, *rest: draw(self, keys, documents * 0, *rest))
+    """The fault is in the table of negatives: it forgets who is asking."""
+    draw = Negatives.draw
+    monkeypatch.setattr(Negatives, "draw", lambda self, keys, documents, *rest: draw(self, keys, documents * 0, *rest))
     with pytest.raises(errors.InvariantBroken, match="from the document of A"):
         build("segment-pair", 10)
 

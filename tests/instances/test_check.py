@@ -9,15 +9,15 @@ import pyarrow as pa
 import pytest
 
 from corpusforge import errors, shards
-from corpusforge.instances.build import Builder, BuildSettings
+from corpusforge.instances.builder import Builder, BuildSettings
 from corpusforge.instances.check import check_cover, check_instances, check_pairs
 from corpusforge.instances.masking import MaskSettings
 from corpusforge.instances.measure import judge
 from corpusforge.instances.source import list_column, read_source
-from tests.instances.token_batches import SPECIALS, donors_of, random_corpus, tokens_of
+from tests.instances.token_batches import SPECIALS, all_negatives, random_corpus, tokens_of
 
 CORPUS = random_corpus(60)
-DONORS = donors_of(CORPUS)
+NEGATIVES = all_negatives(CORPUS)
 SOURCE = read_source(CORPUS)
 
 
@@ -54,7 +54,7 @@ def put(at, value):
 
 @pytest.fixture(scope="module")
 def pairs():
-    return Builder(BuildSettings(SPECIALS, "segment-pair", length=48, stored_masks=True), DONORS).build(CORPUS)
+    return Builder(BuildSettings(SPECIALS, "segment-pair", length=48, stored_masks=True), NEGATIVES).build(CORPUS)
 
 
 def check(batch, **changes):
@@ -73,7 +73,7 @@ def test_a_sound_batch_passes(pairs):
         ("input_ids", put(-1, 5000), r"end with \[SEP\]"),
         ("segment_lengths", put(0, 60), "do not add up"),
         ("segment_lengths", lambda v: v.reshape(-1, 2).__setitem__(0, (2, v[0] + v[1] - 2)), "segment is empty"),
-        ("masked_positions", put(0, 60), "behind its instance"),
+        ("masked_positions", put(0, 60), "after the end of its instance"),
         ("masked_positions", put(1, 0), "do not ascend"),
         ("masked_labels", put(0, 102), "special token is masked"),
     ],
@@ -122,27 +122,27 @@ def test_cover():
 
 
 def test_pair_plans():
-    plan = Builder(BuildSettings(SPECIALS, "segment-pair", length=48), DONORS).plan(SOURCE)
-    check_pairs(SOURCE, plan, DONORS, 45)
+    plan = Builder(BuildSettings(SPECIALS, "segment-pair", length=48), NEGATIVES).plan(SOURCE)
+    check_pairs(SOURCE, plan, NEGATIVES, 45)
     with broken("is empty"):
-        check_pairs(SOURCE, dataclasses.replace(plan, b_length=plan.b_length * 0), DONORS, 45)
+        check_pairs(SOURCE, dataclasses.replace(plan, b_length=plan.b_length * 0), NEGATIVES, 45)
     with broken("A crosses"):
-        check_pairs(SOURCE, dataclasses.replace(plan, document=plan.document[::-1]), DONORS, 45)
+        check_pairs(SOURCE, dataclasses.replace(plan, document=plan.document[::-1]), NEGATIVES, 45)
     with broken("does not say"):
-        check_pairs(SOURCE, dataclasses.replace(plan, label=1 - plan.label), DONORS, 45)
+        check_pairs(SOURCE, dataclasses.replace(plan, label=1 - plan.label), NEGATIVES, 45)
     with broken("labelled as the continuation"):
-        check_pairs(SOURCE, dataclasses.replace(plan, b_start=np.where(plan.b_foreign, plan.b_start, 0)), DONORS, 45)
+        check_pairs(SOURCE, dataclasses.replace(plan, b_start=np.where(plan.b_foreign, plan.b_start, 0)), NEGATIVES, 45)
     rows = np.flatnonzero(plan.b_foreign)[:1]
-    own = DONORS.keys.searchsorted(SOURCE.keys[plan.document[rows]])
+    own = NEGATIVES.keys.searchsorted(SOURCE.keys[plan.document[rows]])
     start = plan.b_start.copy()
-    start[rows] = np.concatenate(([0], DONORS.ends))[DONORS.offsets[own]]
+    start[rows] = np.concatenate(([0], NEGATIVES.ends))[NEGATIVES.offsets[own]]
     with broken("from the document of A"):
-        check_pairs(SOURCE, dataclasses.replace(plan, b_start=start), DONORS, 45)
+        check_pairs(SOURCE, dataclasses.replace(plan, b_start=start), NEGATIVES, 45)
 
 
 def totals(format="segment-pair", **changes):
     total = {}
-    for built in Builder(BuildSettings(SPECIALS, format, length=48, stored_masks=True, **changes), DONORS).batches(
+    for built in Builder(BuildSettings(SPECIALS, format, length=48, stored_masks=True, **changes), NEGATIVES).batches(
         CORPUS
     ):
         shards.add_statistics(total, built.statistics)
@@ -195,7 +195,7 @@ def test_nothing_judges_fine_and_specials_in_text_are_counted():
 
 
 def test_copies_that_repeat_labels_do_not_repeat_coins():
-    builder = Builder(BuildSettings(SPECIALS, "segment-pair", length=48, copies_redraw="masks"), DONORS)
+    builder = Builder(BuildSettings(SPECIALS, "segment-pair", length=48, copies_redraw="masks"), NEGATIVES)
     total = {}
     for copy in range(20):
         for built in builder.batches(CORPUS, copy):

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpusforge.instances.build import Builder, BuildSettings
+from corpusforge.instances.builder import Builder, BuildSettings
 from tests.instances.token_batches import SPECIALS, random_corpus, tokens_of, unmasked
 from tests.oracles.blocks import doc_sentences
 

@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge.errors import InvariantBroken
-from corpusforge.instances.build import Builder, BuildSettings
+from corpusforge.instances.blocks import join_documents, plan_full_sentences
+from corpusforge.instances.builder import Builder, BuildSettings
 from corpusforge.instances.check import check_joined
-from corpusforge.instances.full_sentences import join_documents, plan_full_sentences
+from corpusforge.instances.formats import PlanSettings
+from corpusforge.instances.negatives import no_negatives
 from corpusforge.instances.source import read_source
 from tests.instances.test_doc_sentences import STRUCTURES, cut
 from tests.instances.token_batches import SPECIALS, random_corpus, tokens_of, unmasked
@@ -53,7 +55,7 @@ def test_documents_inside_a_block_are_not_lost():
 def test_what_is_left_out_or_doubled_is_found():
     source = read_source(tokens_of([[10, 7], [4], [30]]))
     joined = join_documents(source, SPECIALS.sep)
-    plan = plan_full_sentences(joined, 24)
+    plan = plan_full_sentences(joined, no_negatives(SPECIALS.size), PlanSettings(24), 0)
     check_joined(joined, plan, SPECIALS.sep)
     for name, change in itertools.product(("a_start", "a_length"), (-1, 1)):
         for row in range(len(plan.document)):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge import seeds
-from corpusforge.instances.mask_spans import NGRAM_SHARES, run_lengths, span_shares, thresholds
+from corpusforge.instances.mask_runs import NGRAM_SHARES, run_lengths, span_shares, thresholds
 from corpusforge.instances.masking import Masked, Masker, MaskSettings
 from tests.instances.test_masking import instances, rows
 from tests.instances.token_batches import SPECIALS

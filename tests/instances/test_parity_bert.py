@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from corpusforge.instances.build import Builder, BuildSettings
+from corpusforge.instances.builder import Builder, BuildSettings
+from corpusforge.instances.formats import Plan
 from corpusforge.instances.masking import MaskSettings
-from corpusforge.instances.plan import Plan
 from corpusforge.instances.source import list_column, read_source
 from tests.instances.distributions import (
     DEVIATIONS,
@@ -25,7 +25,7 @@ from tests.instances.distributions import (
     same_distribution,
     same_share,
 )
-from tests.instances.token_batches import SPECIALS, donors_of, tokens_of
+from tests.instances.token_batches import SPECIALS, all_negatives, tokens_of
 from tests.oracles import bert_masks, bert_pairs
 
 LENGTH, PREDICTIONS = 64, 9  # 0.15 * 64 is 9.6: the cap counts for the longest
@@ -68,10 +68,10 @@ SOURCE = read_source(TOKENS)
 @pytest.fixture(scope="module")
 def ours() -> tuple[Pairs, Masks, np.ndarray]:
     """Pairs, masks, and the length of each instance."""
-    donors = donors_of(TOKENS)
+    negatives = all_negatives(TOKENS)
     mask = MaskSettings(max_predictions=PREDICTIONS)
     builder = Builder(
-        BuildSettings(SPECIALS, "segment-pair", LENGTH, True, "pairs", "original", mask=mask, seed=11), donors
+        BuildSettings(SPECIALS, "segment-pair", LENGTH, True, "pairs", "original", mask=mask, seed=11), negatives
     )
     plan, batch = builder.plan(SOURCE), builder.build(TOKENS)
     ids, offsets = list_column(batch.column("input_ids"))
@@ -81,16 +81,16 @@ def ours() -> tuple[Pairs, Masks, np.ndarray]:
     seen = ids[offsets[row] + positions]
     labels = list_column(batch.column("masked_labels"))[0]
     masks = Masks(row, positions.astype(int), seen, labels, counts)
-    return pairs_of(plan, donors), masks, np.diff(offsets)
+    return pairs_of(plan, negatives), masks, np.diff(offsets)
 
 
-def pairs_of(plan: Plan, donors) -> Pairs:
-    """Our plan, with random segments where they stand in the corpus rather than among the donors."""
+def pairs_of(plan: Plan, negatives) -> Pairs:
+    """Our plan, with random segments where they stand in the corpus rather than among the negatives."""
     rows = np.flatnonzero(plan.b_foreign)
-    home = donors.row_of(plan.b_start[rows])
+    home = negatives.row_of(plan.b_start[rows])
     order = np.argsort(SOURCE.keys)
-    document = order[np.searchsorted(SOURCE.keys[order], donors.keys[home])]
-    before = np.concatenate(([0], donors.ends))[donors.offsets[home]]
+    document = order[np.searchsorted(SOURCE.keys[order], negatives.keys[home])]
+    before = np.concatenate(([0], negatives.ends))[negatives.offsets[home]]
     b_start = plan.b_start.copy()
     b_start[rows] += SOURCE.token_offsets[document] - before
     return Pairs(plan.document, plan.a_start, plan.a_length, b_start, plan.b_length, plan.label)
@@ -165,7 +165,7 @@ def test_lengths_cuts_and_origins(ours, googles, name, label):
 
 def test_the_tests_can_fail(ours, googles):
     """The limits are narrow enough to see that `balanced` is something else, and one token more or less."""
-    balanced = Builder(BuildSettings(SPECIALS, "segment-pair", LENGTH), donors_of(TOKENS)).plan(SOURCE)
+    balanced = Builder(BuildSettings(SPECIALS, "segment-pair", LENGTH), all_negatives(TOKENS)).plan(SOURCE)
     theirs = googles[0]
     assert not same_share((balanced.label == 1).sum(), len(balanced.label), theirs.label.sum(), len(theirs.label))
     assert not same_distribution(ours[0].a_length + 1, theirs.a_length)

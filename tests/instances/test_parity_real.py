@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from corpusforge import seeds
-from corpusforge.instances.build import Builder, BuildSettings
-from corpusforge.instances.mask_spans import NGRAM_SHARES, run_lengths, span_shares, thresholds
-from corpusforge.instances.mask_units import units_of
+from corpusforge.instances.builder import Builder, BuildSettings
+from corpusforge.instances.mask_runs import NGRAM_SHARES, run_lengths, span_shares, thresholds
+from corpusforge.instances.mask_units import words_of
 from corpusforge.instances.masking import Masker, MaskSettings, mask_counts
 from corpusforge.instances.source import Source, list_column, read_source
 from tests.instances.distributions import DEVIATIONS, fits, same_counts, same_distribution
@@ -84,7 +84,7 @@ def test_masks_built_have_the_published_lengths(real, unit):
     assert list_column(batch.column("input_ids"))[0].tolist() == masked.input_ids.tolist()
 
     maskable = ~specials.is_special()[ids]
-    units = units_of(maskable, starts, offsets)
+    units = words_of(maskable, starts, offsets)
     sizes = run_sizes(masked, units, offsets)
     runs = np.diff(masked.span_offsets)
     found = np.bincount(sizes, minlength=len(SHARES[unit]) + 1)[1:]

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpusforge.instances.build import Builder, BuildSettings
-from corpusforge.instances.segment_pair import binomial_half, truncate
+from corpusforge.instances.builder import Builder, BuildSettings
+from corpusforge.instances.pairs import binomial_half, truncate
 from corpusforge.instances.source import read_source
-from tests.instances.token_batches import SPECIALS, donors_of, random_corpus, tokens_of, unmasked
+from tests.instances.token_batches import SPECIALS, all_negatives, random_corpus, tokens_of, unmasked
 from tests.oracles import bert_pairs
 
 STRUCTURES = st.lists(st.lists(st.integers(1, 30), max_size=12), min_size=1, max_size=8)
 
 
 def pair_builder(tokens, **changes):
-    return Builder(BuildSettings(SPECIALS, "segment-pair", **{"length": 32, **changes}), donors_of(tokens))
+    return Builder(BuildSettings(SPECIALS, "segment-pair", **{"length": 32, **changes}), all_negatives(tokens))
 
 
 @given(
@@ -135,9 +135,9 @@ def test_a_corpus_of_one_document():
     assert set(labels.tolist()) == {0, 1}
 
 
-def test_no_donors_is_a_fault_of_the_caller():
+def test_no_negatives_is_a_fault_of_the_caller():
     tokens = tokens_of([[5, 6, 7, 8] * 30])
-    with pytest.raises(ValueError, match="no donors"):
+    with pytest.raises(ValueError, match="no negatives"):
         Builder(BuildSettings(SPECIALS, "segment-pair", length=32)).build(tokens)
 
 

@@ -8,16 +8,16 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpusforge.instances.build import Builder, BuildSettings
+from corpusforge.instances.builder import Builder, BuildSettings
 from corpusforge.instances.source import read_source
 from tests.instances.test_segment_pair import distinct
-from tests.instances.token_batches import SPECIALS, donors_of, random_corpus, tokens_of, unmasked
+from tests.instances.token_batches import SPECIALS, all_negatives, random_corpus, tokens_of, unmasked
 
 STRUCTURES = st.lists(st.lists(st.integers(1, 9), max_size=12), min_size=2, max_size=8)
 
 
 def builder(tokens, length: int = 32, **changes) -> Builder:
-    return Builder(BuildSettings(SPECIALS, "sentence-pair", length, **changes), donors_of(tokens))
+    return Builder(BuildSettings(SPECIALS, "sentence-pair", length, **changes), all_negatives(tokens))
 
 
 @given(structure=STRUCTURES, seed=st.integers(0, 1000), masks=st.booleans())

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpusforge.instances.build import Builder, BuildSettings
+from corpusforge.instances.builder import Builder, BuildSettings
 from corpusforge.instances.source import read_source
 from tests.instances.test_segment_pair import distinct, same_distribution
 from tests.instances.token_batches import SPECIALS, random_corpus, tokens_of, unmasked

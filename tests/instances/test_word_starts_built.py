@@ -1,4 +1,4 @@
-"""Word starts from TOKENS to INSTANCES: every format, random segments of donors, and masks that are checked."""
+"""Word starts from TOKENS to INSTANCES: every format, random segments of negatives, and masks that are checked."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from corpusforge import errors, schemas
-from corpusforge.instances.build import Builder, BuildSettings
+from corpusforge.instances.builder import Builder, BuildSettings
 from corpusforge.instances.check import check_instances
 from corpusforge.instances.masking import MaskSettings
 from corpusforge.instances.source import list_column
-from tests.instances.token_batches import SPECIALS, donors_of, random_corpus
+from tests.instances.token_batches import SPECIALS, all_negatives, random_corpus
 
 FORMATS = ("doc-sentences", "full-sentences", "segment-pair", "sentence-pair", "sop")
 
@@ -36,7 +36,7 @@ TOKENS = corpus_with_words()
 def test_word_starts_follow_their_tokens(format: str, unit: str) -> None:
     settings = BuildSettings(SPECIALS, format, 64, mask=MaskSettings(unit=unit), seed=3)
     for stored in (False, True):
-        builder = Builder(dataclasses.replace(settings, stored_masks=stored), donors_of(TOKENS))
+        builder = Builder(dataclasses.replace(settings, stored_masks=stored), all_negatives(TOKENS))
         batch = builder.build(TOKENS)
         assert batch.num_rows > 100
         assert batch.schema == schemas.instances_schema(SPECIALS.size, masks=stored, word_starts=True)
@@ -64,7 +64,7 @@ def test_masks_that_split_words_are_noticed() -> None:
     ends[offsets[:-1]] = ends[offsets[1:] - 1] = True
     joined = pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(ends & special))
     number = batch.schema.get_field_index("word_starts")
-    for column, what in ((none, "special token goes on"), (joined, "masked in part")):
+    for column, what in ((none, "special token continues"), (joined, "masked in part")):
         with pytest.raises(errors.InvariantBroken, match=what):
             check_instances(batch.set_column(number, batch.schema.field(number), column), SPECIALS, 64, mask)
     with pytest.raises(errors.InvariantBroken, match="wrong number of masks"):

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from corpusforge import schemas
-from corpusforge.instances.donors import Donors, candidates_of, donors_table, take_donors
 from corpusforge.instances.masking import Specials
+from corpusforge.instances.negatives import Negatives, candidates_of, negatives_table, take_negatives
 from corpusforge.instances.source import read_source
 
 SIZE = 30_528
@@ -37,11 +37,11 @@ def random_corpus(documents: int = 800, longest: int = 60, seed: int = 7) -> pa.
     return tokens_of([rng.integers(1, longest + 1, n).tolist() for n in counts], seed=seed)
 
 
-def donors_of(tokens: pa.RecordBatch, seed: int = 0) -> Donors:
-    """All documents as donors."""
+def all_negatives(tokens: pa.RecordBatch, seed: int = 0) -> Negatives:
+    """All documents as negatives."""
     source = read_source(tokens)
     limit = candidates_of(source, seed, 1 << 40).limit(1 << 40)
-    return Donors(donors_table([take_donors(source, seed, limit)], SIZE))
+    return Negatives(negatives_table([take_negatives(source, seed, limit)], SIZE))
 
 
 def flat(column: pa.ListArray) -> tuple[np.ndarray, np.ndarray]:

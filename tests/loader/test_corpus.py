@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from corpusforge import errors, schemas, seeds, shards
-from corpusforge.instances.build import Builder, BuildSettings
-from corpusforge.instances.masking import UNITS, Masker, MaskSettings, Specials
+from corpusforge.instances.builder import Builder, BuildSettings
+from corpusforge.instances.masking import Masker, MaskSettings, Specials
 from corpusforge.loader.corpus import (
     BYTES_AN_INSTANCE,
     BYTES_OF_MASKS,
@@ -32,6 +32,7 @@ from corpusforge.loader.corpus import (
 from corpusforge.loader.folder import load_specials
 from corpusforge.loader.order import BYTES_A_CHUNK, Stream, streams
 from corpusforge.sections import Pretrain
+from corpusforge.sections.instances import MASK_UNITS
 from corpusforge.trainer.course import chart
 from tests.made_up_instances import VOCABULARY, Data, write_table
 
@@ -194,7 +195,7 @@ def built(folder: Path, settings: BuildSettings, copies: int) -> Corpus:
     return open_corpus(paths)
 
 
-@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("unit", MASK_UNITS)
 def test_dynamic_masks_are_those_of_the_duplicates(tmp_path: Path, unit: str) -> None:
     settings = BuildSettings(SPECIALS, length=48, mask=MaskSettings(unit=unit), seed=9)
     dynamic = built(tmp_path, settings, 1)

@@ -65,7 +65,7 @@ UNUSED = [
     (BUILD, "--copies-redraw", "--masking dynamic --copies-redraw masks"),
     (BUILD, "--pair-sampling", "--format sop --pair-sampling original"),
     (BUILD, "--short-probability", "--format full-sentences --short-probability 0.2"),
-    (BUILD, "--set instances.donor_megabytes", "--set instances.donor_megabytes=3"),
+    (BUILD, "--set instances.negatives_megabytes", "--set instances.negatives_megabytes=3"),
 ]
 
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge import errors
+from corpusforge.instances.build import settings_of
 from corpusforge.instances.masking import MaskSettings
 from corpusforge.instances.measure import judge
 from corpusforge.sections import Instances, Recipe
@@ -22,7 +23,6 @@ from corpusforge.tokens.encode import Encoder
 from corpusforge.tokens.mask_lexicon import Lexicon, Segmenter, joiner_of
 from corpusforge.tokens.splitting import Words
 from corpusforge.tokens.wordpiece import arrange
-from corpusforge.work.instances import settings_of
 from tests.oracles import lexicon as oracle
 from tests.tokens.small_vocabularies import of_family
 from tests.tokens.test_encode import UNCASED, documents

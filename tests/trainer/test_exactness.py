@@ -20,10 +20,10 @@ from corpusforge.loader.corpus import gather
 from corpusforge.sections import Pretrain
 from corpusforge.trainer import checkpoint, heldout
 from corpusforge.trainer.prepare import prepare
+from tests.instances.test_build import SETTINGS as BUILT
+from tests.instances.test_build import VOCAB, build
 from tests.made_up_instances import Data
 from tests.trainer.training_runs import Said, assert_equal_runs, logged, stop_at, train
-from tests.work.test_instances_work import SETTINGS as BUILT
-from tests.work.test_instances_work import VOCAB, build
 
 pytest_plugins = ["tests.made_up_data"]
 

@@ -1,9 +1,9 @@
-"""Which documents are held out of training: by the hash of their id, or of their URL as C4 does.
+"""Choose which documents are held out of training: by the hash of their id, or of their URL as C4 does.
 
-Comes in: TOKENS, with a draw for each document where URLs decide. Goes out: TOKENS of the two parts. The one decision:
-the draw is of what is known when a document is encoded, so nothing has to be looked up again. By URL all pages of one
-normalised URL are on the same side, whatever the seed, and 0.001 gives C4's own validation part (tensorflow-datasets
-4.9.10, ``text/c4.py``: MD5 of the normalised URL modulo 1000 is 0). A document without a URL is drawn by its id.
+The draw depends on what is known when a document is encoded, so nothing has to be looked up again. By URL all pages of
+one normalized URL are on the same side, whatever the seed, and 0.001 gives C4's own validation part
+(tensorflow-datasets 4.9.10, ``text/c4.py``: MD5 of the normalized URL modulo 1000 is 0). A document without a URL is
+drawn by its id.
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpusforge import seeds
+from corpusforge.arrays import U64, Bools
 from corpusforge.clean.urls import md5_remainders, normalise_urls
-from corpusforge.instances.build import is_heldout
+
+SPLITS = ("train", "heldout")
+"""The two parts of a corpus, and the names of their tables."""
 
 DRAWS = 1000
 """Draws of URLs are 0 to 999 (tensorflow-datasets 4.9.10, ``text/c4.py``)."""
@@ -36,6 +39,11 @@ def schema_with_draws(schema: pa.Schema) -> pa.Schema:
     return schema.append(DRAW)
 
 
+def is_heldout(documents: U64, seed: int, share: float) -> Bools:
+    """Which documents are held out for evaluation, by their keys."""
+    return np.asarray(seeds.uniforms(seed, "heldout", documents) < share)
+
+
 def split_tokens(tokens: pa.RecordBatch, seed: int, share: float) -> dict[str, pa.RecordBatch]:
     """The training and the held-out documents of a TOKENS batch; parts without documents are left out."""
     heldout = is_heldout(seeds.document_keys(tokens.column("document").to_pylist()), seed, share)
@@ -43,7 +51,7 @@ def split_tokens(tokens: pa.RecordBatch, seed: int, share: float) -> dict[str, p
         draws = tokens.column(DRAW.name)
         limit = round(share * DRAWS, 6)  # 0.029 * 1000 is 29.000000000000004
         heldout = np.asarray(pc.if_else(draws.is_valid(), pc.less(draws.cast(pa.float64()), limit), pa.array(heldout)))
-    parts = {"train": ~heldout, "heldout": heldout}
+    parts = dict(zip(SPLITS, (~heldout, heldout), strict=True))
     return {
         split: tokens if rows.all() else tokens.filter(pa.array(rows)) for split, rows in parts.items() if rows.any()
     }

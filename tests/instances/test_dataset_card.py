@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from corpusforge.instances.dataset_card import card_body, card_title
 from corpusforge.instances.measure import LENGTH_BINS
 from corpusforge.shards import Manifest
-from corpusforge.work.dataset_card import card_body, card_title
 
 
 def manifest(masking: str = "static") -> Manifest:

@@ -12,11 +12,12 @@ import pytest
 
 from corpusforge import shards
 from corpusforge.content import combine
-from corpusforge.instances.build import BuildSettings
+from corpusforge.instances import build as work
+from corpusforge.instances import negatives
+from corpusforge.instances.builder import BuildSettings
 from corpusforge.instances.masking import MaskSettings
 from corpusforge.units import ShardUnit
-from corpusforge.work import instances as work
-from tests.work.test_instances_work import DONORS, HELDOUT, SETTINGS, VOCAB, nothing, write_documents
+from tests.instances.test_build import HELDOUT, NEGATIVES, SETTINGS, VOCAB, nothing, write_documents
 
 FORMATS = ("doc-sentences", "full-sentences", "segment-pair", "sentence-pair", "sop")
 UNITS = ("token", "whole-word", "ngram", "span")
@@ -33,12 +34,15 @@ def encoded(folder: Path, cuts: Sequence[int]) -> list[ShardUnit]:
 
 @pytest.fixture(scope="module")
 def tokens(tmp_path_factory: pytest.TempPathFactory) -> dict[Sequence[int], tuple[list[ShardUnit], str]]:
-    """TOKENS of the corpus as one shard and as five, one of them empty, with donors."""
+    """TOKENS of the corpus as one shard and as five, one of them empty, with negatives."""
     found = {}
     for cuts in (WHOLE, CUT):
         folder = tmp_path_factory.mktemp("tokens")
         units = encoded(folder, cuts)
-        found[cuts] = units, work.write_donors(str(folder), [unit.path for unit in units], VOCAB.size, DONORS)
+        found[cuts] = (
+            units,
+            negatives.write_negatives(str(folder), [unit.path for unit in units], VOCAB.size, NEGATIVES),
+        )
     return found
 
 
@@ -50,8 +54,8 @@ def digests(
     backwards: bool = False,
     **changes: Any,
 ) -> dict[str, tuple[str, int]]:
-    units, donors = given
-    maker = work.BuildWork(str(folder), settings, copies=2, heldout=HELDOUT, donors=donors, **changes)
+    units, drawn = given
+    maker = work.BuildWork(str(folder), settings, copies=2, heldout=HELDOUT, negatives=drawn, **changes)
     for unit in reversed(units) if backwards else units:
         maker(unit, nothing)
     found = shards.gather(shards.load_entries(str(folder)))[0]

@@ -1,32 +1,35 @@
-"""Donors: the documents that random next segments are taken from, the same for every worker.
+"""Negatives: the documents that random second segments are taken from, the same for every worker.
 
-Comes in: TOKENS shards. Goes out: one table of whole documents, a uniform sample of the corpus that fits a budget,
-which every worker maps into memory. The one decision: the sample is the documents with the smallest hash of their
-key, as many as fit. So it depends on the corpus alone, and candidates of shards can be merged in any order.
-google-research/bert draws from the documents of one input file, so that its pairs depend on how files were cut.
+They are one table of whole documents, a uniform sample of the corpus that fits a budget, which every worker maps into
+memory. The sample is the documents with the smallest hash of their key, as many as fit. So it depends on the corpus
+alone, and candidates of shards can be merged in any order. google-research/bert draws from the documents of one input
+file, so that its pairs depend on how files were cut.
 
-A document whose hash is small is read twice: once as `candidates` (its hash and size), once into the table.
+A document whose hash is small is read twice: once as `candidates` (its hash and size), once into the table. Training
+and held-out part have tables of their own, so random segments never cross between them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from corpusforge import schemas, seeds
+from corpusforge import schemas, seeds, shards
 from corpusforge.arrays import I64, U64, Bools, move, offsets_of, ranges
 from corpusforge.instances.masking import Ids
-from corpusforge.instances.source import Source, list_column
+from corpusforge.instances.source import Source, list_column, read_source
+from corpusforge.instances.splits import SPLITS, split_tokens
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 
 
-def donors_schema(vocab_size: int, *, word_starts: bool = False) -> pa.Schema:
-    """DONORS: one row a document, ordered by key; a single record batch, so that its columns are flat arrays."""
+def negatives_schema(vocab_size: int, *, word_starts: bool = False) -> pa.Schema:
+    """NEGATIVES: one row a document, ordered by key; a single record batch, so that its columns are flat arrays."""
     fields = [
         pa.field("key", pa.uint64(), nullable=False),  # seeds.document_keys, ascending
         pa.field("ids", pa.large_list(schemas.token_type(vocab_size)), nullable=False),
@@ -39,7 +42,7 @@ def donors_schema(vocab_size: int, *, word_starts: bool = False) -> pa.Schema:
 
 
 class Candidates(NamedTuple):
-    """Documents that may become donors, by ascending hash: ``hash`` and ``size`` (bytes of ids), ``[n]`` each."""
+    """Documents that may become negatives, by ascending hash: ``hash`` and ``size`` (bytes of ids), ``[n]`` each."""
 
     hash: U64
     size: I64
@@ -60,18 +63,18 @@ class Candidates(NamedTuple):
         return max(2, int(np.searchsorted(np.cumsum(self.size), budget, "right")))
 
     def limit(self, budget: int) -> int:
-        """Documents are donors where their hash is below this."""
+        """Documents are negatives where their hash is below this."""
         kept = self.hash[: self.fitting(budget)]
         return int(kept[-1]) + 1 if len(kept) else 0
 
 
-def donor_hashes(documents: U64, seed: int) -> U64:
-    """What decides whether a document is a donor: small hashes are."""
+def document_hashes(documents: U64, seed: int) -> U64:
+    """What decides whether a document is a negative: small hashes are."""
     return seeds.words(seed, "donors", documents)
 
 
 def keep_smallest(parts: Iterable[Candidates], budget: int) -> Candidates:
-    """The candidates of several parts together, cut behind the first that does not fit into ``budget`` bytes.
+    """The candidates of several parts together, cut after the first that does not fit into ``budget`` bytes.
 
     Associative and commutative. The one that does not fit stays, because without it a larger hash of another part
     would seem to fit.
@@ -93,7 +96,7 @@ def candidates_of(source: Source, seed: int, budget: int) -> Candidates:
     """The candidates among some documents; those without tokens are none."""
     tokens = np.diff(source.token_offsets)
     rows = np.flatnonzero(tokens)
-    found = Candidates(donor_hashes(source.keys[rows], seed), tokens[rows] * source.ids.dtype.itemsize)
+    found = Candidates(document_hashes(source.keys[rows], seed), tokens[rows] * source.ids.dtype.itemsize)
     return keep_smallest([found], budget)
 
 
@@ -109,10 +112,10 @@ class Taken(NamedTuple):
     word_starts: Bools | None = None
 
 
-def take_donors(source: Source, seed: int, limit: int) -> Taken:
-    """The donors among some documents: those with tokens and a hash below ``limit``."""
+def take_negatives(source: Source, seed: int, limit: int) -> Taken:
+    """The negatives among some documents: those with tokens and a hash below ``limit``."""
     tokens, sentences = np.diff(source.token_offsets), np.diff(source.offsets)
-    rows = np.flatnonzero((tokens > 0) & (donor_hashes(source.keys, seed) <= np.uint64(max(limit - 1, 0))))
+    rows = np.flatnonzero((tokens > 0) & (document_hashes(source.keys, seed) <= np.uint64(max(limit - 1, 0))))
     rows = rows if limit else rows[:0]
     lengths = source.ends - source.starts
     starts = source.token_offsets
@@ -130,8 +133,8 @@ def take_donors(source: Source, seed: int, limit: int) -> Taken:
     )
 
 
-def donors_table(parts: list[Taken], vocab_size: int) -> pa.RecordBatch:
-    """One DONORS batch of all that was taken, ordered by key. ``parts`` is emptied on the way, to save memory."""
+def negatives_table(parts: list[Taken], vocab_size: int) -> pa.RecordBatch:
+    """One NEGATIVES batch of all that was taken, ordered by key. ``parts`` is emptied on the way, to save memory."""
     nothing = np.zeros(0, np.int64)
     keys = np.concatenate([p.keys for p in parts] or [nothing.view(np.uint64)])
     tokens = np.concatenate([p.tokens for p in parts] or [nothing])
@@ -160,11 +163,11 @@ def donors_table(parts: list[Taken], vocab_size: int) -> pa.RecordBatch:
     ]
     if len(flags):
         arrays += [pa.LargeListArray.from_arrays(pa.array(token_offsets), pa.array(flags))]
-    return pa.RecordBatch.from_arrays(arrays, schema=donors_schema(vocab_size, word_starts=len(flags) > 0))
+    return pa.RecordBatch.from_arrays(arrays, schema=negatives_schema(vocab_size, word_starts=len(flags) > 0))
 
 
-class Donors:
-    """The donors table, ready to draw from; its arrays stay where the batch is (a memory-mapped file)."""
+class Negatives:
+    """The table of negatives, ready to draw from; its arrays stay where the batch is (a memory-mapped file)."""
 
     def __init__(self, table: pa.RecordBatch) -> None:
         self.keys: U64 = table.column("key").to_numpy()
@@ -189,11 +192,11 @@ class Donors:
 
         ``documents``: the key of the document each is drawn for. Returns where the runs begin in ``ids`` and their
         tokens, ``[n]`` each: whole sentences until ``wanted`` is reached or the document ends, at least one.
-        Of a single donor all runs are, also those for itself. Raises ValueError where there are no donors at all.
+        Of a single document all runs are, also those for itself. Raises ValueError where there are no negatives at all.
         """
         if not len(self.keys):
             if len(keys):
-                raise ValueError("no donors: the table of donor documents is empty")
+                raise ValueError("no negatives: the table of their documents is empty")
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         words = seeds.words(seed, "pair-donor", keys)
         row = np.minimum(np.searchsorted(self.keys, documents), len(self.keys) - 1)
@@ -207,6 +210,113 @@ class Donors:
         return begin, self.ends[np.minimum(stop, last - 1)] - begin
 
 
-def no_donors(vocab_size: int) -> Donors:
+def no_negatives(vocab_size: int) -> Negatives:
     """An empty table, for formats that need none."""
-    return Donors(donors_table([], vocab_size))
+    return Negatives(negatives_table([], vocab_size))
+
+
+@dataclasses.dataclass(frozen=True)
+class NegativeSettings:
+    """``budget``: bytes of token ids; the held-out part gets its share of it."""
+
+    seed: int
+    heldout: float
+    budget: int
+
+    def budget_of(self, split: str) -> int:
+        """Bytes for one part; a megabyte at least, for held-out parts of small corpora."""
+        share = self.heldout if split == "heldout" else 1 - self.heldout
+        return max(int(self.budget * share), 1 << 20)
+
+
+def candidates_of_shard(path: str, settings: NegativeSettings) -> dict[str, bytes]:
+    """Which documents of a TOKENS shard may become negatives, packed, by part; at most what the budget holds."""
+    kept = {split: Candidates.unpack(b"") for split in SPLITS}
+    for tokens in shards.read_shard(path):
+        for split, part in split_tokens(tokens, settings.seed, settings.heldout).items():
+            budget = settings.budget_of(split)
+            more = candidates_of(read_source(part), settings.seed, budget)
+            kept[split] = keep_smallest([kept[split], more], budget)
+    return {split: candidates.pack() for split, candidates in kept.items()}
+
+
+def merge_candidates(blocks: Iterable[dict[str, bytes]], settings: NegativeSettings) -> dict[str, bytes]:
+    """Candidates of many shards as those of one; associative and commutative."""
+    kept = {split: Candidates.unpack(b"") for split in SPLITS}
+    for block in blocks:
+        for split in SPLITS:
+            both = [kept[split], Candidates.unpack(block[split])]
+            kept[split] = keep_smallest(both, settings.budget_of(split))
+    return {split: candidates.pack() for split, candidates in kept.items()}
+
+
+def write_negatives(
+    output: str,
+    paths: Sequence[str],
+    vocab_size: int,
+    settings: NegativeSettings,
+    candidates: Iterable[dict[str, bytes]] | None = None,
+) -> str:
+    """Write ``negatives/train.arrow`` and ``negatives/heldout.arrow`` below ``output`` and return their folder.
+
+    ``paths``: all TOKENS shards; ``candidates``: those of each shard (read here if None).
+    Does nothing where both are there. Memory: about twice the budget.
+    """
+    folder = shards.join(output, "negatives")
+    if all(shards.exists(shards.join(folder, f"{split}.arrow")) for split in SPLITS):
+        return folder
+    blocks = (candidates_of_shard(path, settings) for path in paths) if candidates is None else candidates
+    merged = merge_candidates(blocks, settings)
+    limits = {split: Candidates.unpack(merged[split]).limit(settings.budget_of(split)) for split in SPLITS}
+    taken: dict[str, list[Taken]] = {split: [] for split in SPLITS}
+    for path in paths:
+        for tokens in shards.read_shard(path):
+            for split, part in split_tokens(tokens, settings.seed, settings.heldout).items():
+                taken[split].append(take_negatives(read_source(part), settings.seed, limits[split]))
+    for split in SPLITS:
+        table = negatives_table(taken[split], vocab_size)
+        writer = shards.ShardWriter(folder, f"{split}.arrow", table.schema, "arrow")
+        writer.write(table)
+        writer.finish()
+    return folder
+
+
+def load_negatives(folder: str, split: str) -> Negatives:
+    """The negatives of a part, memory-mapped. A held-out part of fewer than two documents borrows from training."""
+    return negatives_of(lambda part: next(shards.read_shard(shards.join(folder, f"{part}.arrow"))), split)
+
+
+def negatives_of(table: Callable[[str], pa.RecordBatch], split: str) -> Negatives:
+    """The negatives of a part, from the tables of both."""
+    own = Negatives(table(split))
+    if split == "heldout" and len(own) < 2:
+        other = Negatives(table("train"))
+        return other if len(other) else own
+    return own
+
+
+@dataclasses.dataclass(frozen=True)
+class MergeCandidates:
+    """Candidates of many parts as those of one; applied to a few at a time, in any order, or to none."""
+
+    settings: NegativeSettings
+
+    def __call__(self, blocks: Iterable[bytes]) -> bytes:
+        return pack_parts(merge_candidates(map(unpack_parts, blocks), self.settings))
+
+
+def pack_parts(candidates: dict[str, bytes]) -> bytes:
+    """The packed candidates of all parts as one block: the length of the first, then both."""
+    first, second = (candidates[split] for split in SPLITS)
+    return len(first).to_bytes(8, "little") + first + second
+
+
+def unpack_parts(block: bytes) -> dict[str, bytes]:
+    """The inverse of `pack_parts`."""
+    cut = 8 + int.from_bytes(block[:8], "little")
+    return dict(zip(SPLITS, (block[8:cut], block[cut:]), strict=True))
+
+
+def produce_candidates(settings: NegativeSettings, path: str) -> list[tuple[int, bytes]]:
+    """The candidates of a TOKENS shard as a block; all shards have the same key."""
+    return [(0, pack_parts(candidates_of_shard(path, settings)))]

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge import schemas, seeds
-from corpusforge.instances.build import is_heldout
-from corpusforge.work.splits import DRAW, split_tokens, with_draws
+from corpusforge.instances.splits import DRAW, is_heldout, split_tokens, with_draws
 from tests.oracles import c4_urls
 
 
