@@ -36,11 +36,11 @@ from corpusforge.dedupe.clusters import Grouped, group, places_of
 from corpusforge.dedupe.index import IndexWork, index_units, signature_rows, signatures_schema
 from corpusforge.dedupe.job import Job, as_schema, documents_schema, share, slices, text_size
 from corpusforge.dedupe.keep import METHOD, Members, keep_documents, keep_order
-from corpusforge.dedupe.lsh import Bands, band_hashes
+from corpusforge.dedupe.lsh import Bands
 from corpusforge.dedupe.minhash import Sets, Signer, jaccard
 from corpusforge.dedupe.normalize import whole_documents
 from corpusforge.dedupe.pairs import find_similar, read_compared, with_pair_counts
-from corpusforge.dedupe.signed_units import Signing, SignWork, open_items
+from corpusforge.dedupe.signed_units import Signing, SignWork, open_items, sign_whole
 from corpusforge.seeds import document_keys
 from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
 
@@ -217,8 +217,7 @@ class Signed(NamedTuple):
 
 def sign_cards(documents: pa.RecordBatch, signer: Signer, bands: Bands, keep: str) -> Signed:
     """Cards, fingerprints and band hashes of a batch, in its order."""
-    sets = signer.shingles(whole_documents(documents.column("text"))).document_sets()
-    signatures, _ = signer.sign(sets)
+    sets, _, band_keys = sign_whole(whole_documents(documents.column("text")), signer, bands)
     sizes = sets.stops - sets.starts
     columns = [
         documents.column("id"),
@@ -229,7 +228,7 @@ def sign_cards(documents: pa.RecordBatch, signer: Signer, bands: Bands, keep: st
         ),
     ]
     cards = pa.RecordBatch.from_arrays(columns, schema=CARDS)
-    return Signed(cards, sets.fingerprints(), band_hashes(signatures, bands))
+    return Signed(cards, sets.fingerprints(), band_keys)
 
 
 def similarities(left: pa.RecordBatch, rows: I64, right: pa.RecordBatch, other_rows: I64) -> F32:

@@ -144,9 +144,16 @@ def span_blocks(
     folder: str, partitions: int, round: int, rounds: int, ordered: bool, unit: int
 ) -> list[tuple[int, bytes]]:
     """The spans of one unit that belong to a round (from 0), as (partition, packed block), ascending."""
+    return pack_spans(shards.read_shard(span_path(folder, unit)), unit, partitions, round, rounds, ordered=ordered)
+
+
+def pack_spans(
+    batches: Iterable[pa.RecordBatch], unit: int, partitions: int, round: int = 0, rounds: int = 1, *, ordered: bool
+) -> list[tuple[int, bytes]]:
+    """As `span_blocks`, from the unit's SPANS batches."""
     columns: list[tuple[npt.NDArray[Any], ...]] = []
     first = 0
-    for batch in shards.read_shard(span_path(folder, unit)):
+    for batch in batches:
         hashes, offsets = spans.column_spans(batch.column("hashes"))
         slots = spans.partition_of(hashes, partitions * rounds)
         chosen = np.flatnonzero((slots // partitions == round) & (hashes != 0))

@@ -42,7 +42,7 @@ def span_path(folder: str, unit: int) -> str:
     return shards.join(folder, f"spans/part-{unit:05d}-00000.arrow")
 
 
-class _Part(NamedTuple):
+class Part(NamedTuple):
     """A batch of a unit's SPANS, as views."""
 
     first: int  # sentence row of the unit that it begins with
@@ -56,12 +56,17 @@ def locate_copies(places: U64, folder: str) -> tuple[pa.StringArray, I64]:
 
     ``folder``: of the units' SPANS. Raises `errors.ManifestInvalid` where a shard cannot be read.
     """
+    return locate_in(places, lambda unit: _parts(span_path(folder, unit)))
+
+
+def locate_in(places: U64, parts_of: Callable[[int], list[Part]]) -> tuple[pa.StringArray, I64]:
+    """As `locate_copies`. ``parts_of``: the parts of a unit (`split_parts`)."""
     wanted, back = np.unique(places, return_inverse=True)
     units, bounds = np.unique(unit_of(wanted), return_index=True)
     names: list[pa.Array] = [pa.array([], pa.string())]
     starts: list[I64] = [np.zeros(0, np.int64)]
     for unit, rows in zip(units.tolist(), np.split(row_of(wanted), bounds[1:]), strict=False):
-        for part in _parts(span_path(folder, unit)):
+        for part in parts_of(unit):
             end = part.first + int(part.offsets[-1] - part.offsets[0])
             a, b = np.searchsorted(rows, [part.first, end]).tolist()
             if a < b:
@@ -76,7 +81,7 @@ def forget() -> None:
     _mapped.cache_clear()
 
 
-def _parts(path: str) -> list[_Part]:
+def _parts(path: str) -> list[Part]:
     if shards.is_remote(path):
         return _open(path)
     try:
@@ -87,19 +92,24 @@ def _parts(path: str) -> list[_Part]:
 
 
 @functools.lru_cache(maxsize=_MAPPED)
-def _mapped(path: str, written: tuple[int, int, int]) -> list[_Part]:
+def _mapped(path: str, written: tuple[int, int, int]) -> list[Part]:
     """``written``: distinguishes a file from another that had its name before."""
     return _open(path)
 
 
-def _open(path: str) -> list[_Part]:
+def _open(path: str) -> list[Part]:
+    return split_parts(shards.read_shard(path))
+
+
+def split_parts(batches: Iterable[pa.RecordBatch]) -> list[Part]:
+    """The parts of a unit, from its SPANS batches, of which only document, starts and origins are read."""
     parts, first = [], 0
-    for batch in shards.read_shard(path):
+    for batch in batches:
         column = batch.column("starts")
         offsets = np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, column.offset * 4)
         origins = batch.column("origins")
         starts = column if origins.null_count else origins
-        parts.append(_Part(first, offsets, starts.values.to_numpy(), batch.column("document")))
+        parts.append(Part(first, offsets, starts.values.to_numpy(), batch.column("document")))
         first += int(offsets[-1] - offsets[0])
     return parts
 
@@ -116,7 +126,7 @@ def locate_remotely(job: Job, wanted: Callable[[int], U64]) -> None:
         job.engine.shuffle(
             [unit.number for unit in job.units],
             functools.partial(ask, wanted),
-            functools.partial(answer, job.scratch),
+            functools.partial(answer, functools.partial(locate_copies, folder=job.scratch)),
             functools.partial(write_answers, job.scratch),
             folder=job.scratch,
         )
@@ -125,17 +135,30 @@ def locate_remotely(job: Job, wanted: Callable[[int], U64]) -> None:
 
 def ask(wanted: Callable[[int], U64], unit: int) -> Iterator[tuple[int, bytes]]:
     """The questions of a unit to others: (the other, the asking unit and the places that it wants)."""
-    places = np.unique(wanted(unit))
+    return questions(unit, wanted(unit))
+
+
+def questions(unit: int, places: U64) -> Iterator[tuple[int, bytes]]:
+    """The questions of a unit about these places: (the unit that is asked, the asking unit and the places)."""
+    places = np.unique(places)
     for other, block in pack_groups(unit_of(places), places):
         yield other, pack(np.array([unit], np.uint64)) + block
 
 
-def answer(folder: str, asked: int, questions: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+def read_questions(packed: Iterable[bytes]) -> list[tuple[int, U64]]:
+    """Who asks, and for which places."""
+    many = [unpack([question], 1)[0] for question in packed]
+    return [(int(question[0]), question[1:]) for question in many]
+
+
+def answer(
+    locate: Callable[[U64], tuple[pa.StringArray, I64]], asked: int, packed: Iterable[bytes]
+) -> Iterator[tuple[int, bytes]]:
     """The answers of one unit to all who ask it: (who asked, a WHERE batch as an Arrow stream)."""
-    many = [unpack([question], 1)[0] for question in questions]
-    documents, starts = locate_copies(np.concatenate([question[1:] for question in many]), folder)
+    many = read_questions(packed)
+    documents, starts = locate(np.concatenate([places for _, places in many]))
     first = 0
-    for asker, places in ((int(question[0]), question[1:]) for question in many):
+    for asker, places in many:
         part = slice(first, first + len(places))
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, WHERE) as writer:
@@ -147,12 +170,24 @@ def answer(folder: str, asked: int, questions: Iterable[bytes]) -> Iterator[tupl
 
 def write_answers(folder: str, unit: int, packed: Iterable[bytes]) -> None:
     """Write the answers that a unit got from all others."""
-    batches = [batch for block in packed for batch in pa.ipc.open_stream(block)]
-    table = pa.Table.from_batches(batches, WHERE).sort_by("place").combine_chunks()
+    table = merge_answers(packed)
     writer = shards.ShardWriter(_where_folder(folder), _where_name(unit), WHERE, "arrow")
     for batch in table.to_batches():
         writer.write(batch)
     writer.finish()
+
+
+def merge_answers(packed: Iterable[bytes]) -> pa.Table:
+    """The answers that a unit got from all others: WHERE, ascending by place."""
+    batches = [batch for block in packed for batch in pa.ipc.open_stream(block)]
+    return pa.Table.from_batches(batches, WHERE).sort_by("place").combine_chunks()
+
+
+def look_up(places: U64, answers: pa.Table) -> tuple[pa.StringArray, I64]:
+    """The document id and the byte offset of the sentence at each place, from `merge_answers`."""
+    rows = pa.array(np.searchsorted(answers["place"].to_numpy(), places))
+    copies = answers.select(["document", "start"]).take(rows).combine_chunks()
+    return pa.concat_arrays([pa.array([], pa.string()), *copies["document"].chunks]), copies["start"].to_numpy()
 
 
 def locate_for(unit: int, places: U64, folder: str) -> tuple[pa.StringArray, I64]:
@@ -160,11 +195,7 @@ def locate_for(unit: int, places: U64, folder: str) -> tuple[pa.StringArray, I64
     path = shards.join(_where_folder(folder), _where_name(unit))
     if not shards.is_remote(folder) or not shards.exists(path):
         return locate_copies(places, folder)
-    table = pa.Table.from_batches(shards.read_shard(path), WHERE).combine_chunks()
-    rows = pa.array(np.searchsorted(table["place"].to_numpy(), places))
-    copies = table.select(["document", "start"]).take(rows).combine_chunks()
-    names = pa.concat_arrays([pa.array([], pa.string()), *copies["document"].chunks])
-    return names, copies["start"].to_numpy()
+    return look_up(places, pa.Table.from_batches(shards.read_shard(path), WHERE).combine_chunks())
 
 
 def _where_folder(folder: str) -> str:

@@ -130,12 +130,17 @@ def sign_documents(documents: pa.RecordBatch, signing: Signing) -> tuple[pa.Reco
         rows = span_rows(documents, sentences.offsets, starts, stops, signed.hashes, signing.keep)
         return rows, signed_rows(sentences.offsets, signed.bands, None, signed.sets)
     whole = whole_documents(documents.column("text"))
-    sets = signing.signer.shingles(whole).document_sets()
-    signatures, real = signing.signer.sign(sets)
+    sets, signatures, bands = sign_whole(whole, signing.signer, signing.bands)
     starts, stops = np.zeros(documents.num_rows, np.int64), whole.stops - whole.starts
     rows = span_rows(documents, whole.offsets, starts, stops, sets.fingerprints(), signing.keep)
-    bands = np.where(real[:, None], band_hashes(signatures, signing.bands), np.uint64(0))
     return rows, signed_rows(whole.offsets, bands, signatures, sets)
+
+
+def sign_whole(whole: Spans, signer: Signer, bands: Bands) -> tuple[Sets, U32, U64]:
+    """The shingles, signature and band hashes of each document; of one without words the last are 0."""
+    sets = signer.shingles(whole).document_sets()
+    signatures, real = signer.sign(sets)
+    return sets, signatures, np.where(real[:, None], band_hashes(signatures, bands), np.uint64(0))
 
 
 class SignedSpans(NamedTuple):
