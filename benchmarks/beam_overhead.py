@@ -32,7 +32,7 @@ def work_and_units(pages: str, output: str, unit_bytes: int) -> tuple[Any, list[
     from corpusforge.clean.packs import load_pack
     from corpusforge.clean.work import CleanWork
     from corpusforge.documents.plan import plan_units
-    from corpusforge.documents.read import ReadOptions
+    from corpusforge.documents.records import ReadOptions
 
     cleaner = cleaner_of(load_pack("c4-tfds-3.1"), detector="fast", sentences="builtin", badwords="off")
     units = plan_units([pages], unit_bytes=unit_bytes)

@@ -34,7 +34,8 @@ from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.encoding import bytes_to_str, detect_encoding
 
 from corpusforge.documents.plan import plan_units
-from corpusforge.documents.read import ReadOptions, read_unit
+from corpusforge.documents.read import read_unit
+from corpusforge.documents.records import ReadOptions
 
 DATA = Path(__file__).resolve().parents[1] / "../shared/data"
 

@@ -77,7 +77,8 @@ def cleaned(sample_data: Path) -> tuple[set[str], int, int, int]:
     from corpusforge.clean.cleaner import cleaner_of
     from corpusforge.clean.packs import load_pack
     from corpusforge.documents.plan import plan_units
-    from corpusforge.documents.read import ReadOptions, read_unit
+    from corpusforge.documents.read import read_unit
+    from corpusforge.documents.records import ReadOptions
 
     cleaner = cleaner_of(
         load_pack("c4-tfds-3.1"), language="en", sentences="builtin", badwords=str(sample_data / "badwords")

@@ -21,7 +21,7 @@ from corpusforge.shards import Manifest, Shard, ShardWriter
 
 if TYPE_CHECKING:
     from corpusforge.documents.plan import Unit
-    from corpusforge.documents.read import ReadOptions
+    from corpusforge.documents.records import ReadOptions
 
 REJECTS = "rejects"
 """Tag of the second output of `ReadDocuments` and `CleanDocuments`."""
@@ -118,7 +118,8 @@ class _Read(beam.DoFn):  # type: ignore[misc, name-defined]
 
     def process(self, unit: Unit) -> Iterator[Any]:
         from corpusforge.clean.work import tally_rejects
-        from corpusforge.documents.read import ReadOptions, read_unit
+        from corpusforge.documents.read import read_unit
+        from corpusforge.documents.records import ReadOptions
 
         with as_itself():
             for raw in read_unit(unit, self.options or ReadOptions(), batch_bytes=self.batch_bytes):

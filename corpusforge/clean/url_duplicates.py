@@ -37,7 +37,8 @@ from corpusforge.units import Advance, UnitOutput, UnitResult
 
 if TYPE_CHECKING:
     from corpusforge.documents.plan import Unit
-    from corpusforge.documents.read import RawBatch, ReadOptions
+    from corpusforge.documents.read import RawBatch
+    from corpusforge.documents.records import ReadOptions
 
 
 ORIGINS = pa.schema(

@@ -29,7 +29,8 @@ from corpusforge.units import Advance, UnitOutput, UnitResult
 if TYPE_CHECKING:
     from corpusforge.clean.cleaner import Cleaned, Cleaner
     from corpusforge.documents.plan import Unit
-    from corpusforge.documents.read import RawBatch, ReadOptions
+    from corpusforge.documents.read import RawBatch
+    from corpusforge.documents.records import ReadOptions
 
 
 SCRATCH = "scratch"

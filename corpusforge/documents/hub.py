@@ -14,9 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from corpusforge import errors
-from corpusforge.documents.jsonl import Columns
 from corpusforge.documents.parquet import text_records
-from corpusforge.documents.records import ReaderOutput, Skip
+from corpusforge.documents.records import Columns, ReaderOutput, Skip
 
 _ROWS = 512
 

@@ -11,7 +11,7 @@ folder whose files disagree on the name of the text column is read in one run.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -23,7 +23,10 @@ from corpusforge.arrays import I64
 from corpusforge.documents.files import Damaged, blocks
 from corpusforge.documents.records import (
     RECORDS,
+    Columns,
+    FilePart,
     ReaderOutput,
+    ReadOptions,
     Rows,
     Skip,
     Span,
@@ -37,14 +40,6 @@ _BLOCK = 2 << 20
 """Bytes of whole lines that are parsed at once: they and their columns stay in the processor's cache."""
 
 
-class Columns(NamedTuple):
-    """Names of the columns to read."""
-
-    text: str
-    url: str
-    timestamp: str
-
-
 class Lines(NamedTuple):
     """Whole lines of a file, or with a ``reason`` the beginning of one that cannot be read."""
 
@@ -52,6 +47,18 @@ class Lines(NamedTuple):
     data: bytes
     reason: str | None = None
     detail: str | None = None
+
+
+def recognizes(head: bytes) -> bool:
+    """Whether content begins like a line of JSON."""
+    return head.lstrip().startswith(b'{"') and b"\n" in head
+
+
+def read(file: BinaryIO, part: FilePart, options: ReadOptions, skip: Skip) -> Iterator[ReaderOutput]:
+    """The records of a part (see `formats.Reader`)."""
+    columns = fit_columns(file, part.path, options.columns, _jsonl_names)
+    span, limit = Span(part.start, part.stop), options.max_record_bytes
+    return read_jsonl(file, part.path, span, columns, max_record_bytes=limit, skip=skip)
 
 
 def read_jsonl(
@@ -259,14 +266,14 @@ def _demand_column(part: Lines, batch: pa.RecordBatch, column: str, path: str) -
         raise errors.InputUnreadable(path, f"no column '{column}'", f"name the text column; there are: {names}")
 
 
-def fit_columns(file: BinaryIO, path: str, format: str, columns: Columns) -> Columns:
-    """The columns of this file; ``file`` is left at its beginning.
+def fit_columns(file: BinaryIO, path: str, columns: Columns, names: Callable[[BinaryIO], list[str]]) -> Columns:
+    """The columns of this file, which has those that ``names(file)`` gives; ``file`` is left at its beginning.
 
     Raises `errors.InputUnreadable` where it has none of the names for the text.
     """
     if not any("," in name for name in columns):
         return columns
-    present = _parquet_names(file) if format == "parquet" else _jsonl_names(file)
+    present = names(file)
     file.seek(0)
     text = _first_of(columns.text, present)
     if present and text not in present:
@@ -283,16 +290,6 @@ def _first_of(names: str, present: Collection[str]) -> str:
     """
     wanted = [name.strip() for name in names.split(",")]
     return next((name for name in wanted if name in present), wanted[0])
-
-
-def _parquet_names(file: BinaryIO) -> list[str]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return list(pq.ParquetFile(file).schema_arrow.names)
-    except (pa.ArrowInvalid, OSError):
-        return []  # the reader says what is wrong with it
 
 
 def _jsonl_names(file: BinaryIO) -> list[str]:

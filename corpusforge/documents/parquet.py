@@ -19,10 +19,13 @@ import pyarrow.parquet as pq
 from corpusforge import errors
 from corpusforge.documents import encodings
 from corpusforge.documents.files import is_remote
-from corpusforge.documents.jsonl import Columns
+from corpusforge.documents.jsonl import fit_columns
 from corpusforge.documents.records import (
     RECORDS,
+    Columns,
+    FilePart,
     ReaderOutput,
+    ReadOptions,
     Rows,
     Skip,
     Span,
@@ -43,6 +46,25 @@ _TOGETHER = 4 << 20
 _PAGE = 4
 """A page may unpack to so many times the longest record: Arrow unpacks a page whole. Writers' default is 1 MiB a page
 (parquet-format, and Arrow's ``data_page_size``); some make one of a whole row group."""
+
+
+def recognizes(head: bytes) -> bool:
+    """Whether content begins like a Parquet file."""
+    return head.startswith(b"PAR1")
+
+
+def read(file: BinaryIO, part: FilePart, options: ReadOptions, skip: Skip) -> Iterator[ReaderOutput]:
+    """The records of a part (see `formats.Reader`)."""
+    columns = fit_columns(file, part.path, options.columns, _names)
+    span, limit = Span(part.start, part.stop), options.max_record_bytes
+    return read_parquet(file, part.path, span, columns, max_record_bytes=limit, skip=skip)
+
+
+def _names(file: BinaryIO) -> list[str]:
+    try:
+        return list(pq.ParquetFile(file).schema_arrow.names)
+    except (pa.ArrowInvalid, OSError):
+        return []  # the reader reports what is wrong
 
 
 def read_parquet(

@@ -15,9 +15,20 @@ from typing import BinaryIO
 from corpusforge.documents import encodings
 from corpusforge.documents.files import READ, Damaged, blocks
 from corpusforge.documents.pages import looks_binary
-from corpusforge.documents.records import ReaderOutput, Rows, Skip
+from corpusforge.documents.records import FilePart, ReaderOutput, ReadOptions, Rows, Skip
 
 _BLANK = re.compile(r"\n[ \t\r\f\v]*\n\s*")
+
+
+def recognizes(head: bytes) -> bool:
+    """Whether content is text rather than binary data."""
+    marks = tuple(mark for mark, _ in encodings.MARKS)
+    return not head or (b"\0" not in head and not head.startswith(b"%PDF")) or head.startswith(marks)
+
+
+def read(file: BinaryIO, part: FilePart, options: ReadOptions, skip: Skip) -> Iterator[ReaderOutput]:
+    """The records of a part (see `formats.Reader`)."""
+    return read_text(file, split=options.text_split, max_record_bytes=options.max_record_bytes, skip=skip)
 
 
 def read_text(file: BinaryIO, *, split: str, max_record_bytes: int, skip: Skip) -> Iterator[ReaderOutput]:
@@ -64,10 +75,10 @@ def _excerpt(data: bytes) -> str:
 
 def _by_blank_line(file: BinaryIO, limit: int) -> Iterator[Document]:
     damage: list[str] = []
-    pieces = _decoded(_until_damage(blocks(file), damage))
+    chunks = _decoded(_until_damage(blocks(file), damage))
     pending, dropping = "", False
-    for piece in pieces:
-        *whole, pending = _BLANK.split(pending + piece)
+    for chunk in chunks:
+        *whole, pending = _BLANK.split(pending + chunk)
         for text in whole:
             if dropping:
                 dropping = False

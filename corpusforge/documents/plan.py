@@ -20,21 +20,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from corpusforge import errors
-from corpusforge.documents import formats
-from corpusforge.documents.files import is_remote, open_input
+from corpusforge.documents.files import codec_of, is_remote, open_input
+from corpusforge.documents.formats import format_of
 from corpusforge.documents.hub import source_of
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A part of a file. ``start``, ``stop``: its byte range, ``stop`` -1 for a whole file; ``size``: bytes in it."""
-
-    path: str
-    source: str
-    start: int
-    stop: int
-    format: str
-    size: int = 0
+from corpusforge.documents.records import FilePart
+from corpusforge.sections import INPUT_FORMATS
 
 
 @dataclass(frozen=True)
@@ -42,7 +32,7 @@ class Unit:
     """What is read, resumed and counted as one."""
 
     number: int
-    pieces: tuple[Piece, ...]
+    parts: tuple[FilePart, ...]
 
 
 def plan_units(
@@ -59,18 +49,16 @@ def plan_units(
     if not paths:
         raise errors.InputMissing("input", "no path is named", "name files, folders, globs or URLs")
     if format == "hub":
-        pieces = [Piece(path, source_of(path), 0, -1, "hub") for path in paths]
-        return [Unit(number, (piece,)) for number, piece in enumerate(pieces)]
+        parts = [FilePart(path, source_of(path), 0, -1, "hub") for path in paths]
+        return [Unit(number, (part,)) for number, part in enumerate(parts)]
     files = _distinct([file for path in paths for file in find_files(str(path), leave_out)])
-    pieces = [
-        piece for file in sorted(files, key=lambda f: (f.name, f.path)) for piece in _cut(file, format, unit_bytes)
-    ]
-    return [Unit(number, group) for number, group in enumerate(_grouped(pieces, unit_bytes))]
+    parts = [part for file in sorted(files, key=lambda f: (f.name, f.path)) for part in _cut(file, format, unit_bytes)]
+    return [Unit(number, group) for number, group in enumerate(_grouped(parts, unit_bytes))]
 
 
 def unit_size(unit: Unit) -> int:
     """Bytes of input in a unit, as they lie on disk; 0 where unknown (datasets)."""
-    return sum(piece.size for piece in unit.pieces)
+    return sum(part.size for part in unit.parts)
 
 
 def _distinct(files: list[Found]) -> list[Found]:
@@ -92,37 +80,36 @@ def _identity(path: str) -> str:
     return path if is_remote(path) else str(Path(path).resolve())
 
 
-def _cut(file: Found, format: str, unit_bytes: int) -> list[Piece]:
-    kind = formats.format_of(file.path) if format == "auto" else format
+def _cut(file: Found, format: str, unit_bytes: int) -> list[FilePart]:
+    kind = format_of(file.path) if format == "auto" else format
     if file.size <= unit_bytes or not _splittable(file.path, kind):
-        return [Piece(file.path, file.name, 0, -1, kind, file.size)]
+        return [FilePart(file.path, file.name, 0, -1, kind, file.size)]
     starts = range(0, file.size, unit_bytes)
     stops = [*starts[1:], -1]
     return [
-        Piece(file.path, file.name, start, stop, kind, min(unit_bytes, file.size - start))
+        FilePart(file.path, file.name, start, stop, kind, min(unit_bytes, file.size - start))
         for start, stop in zip(starts, stops, strict=True)
     ]
 
 
 def _splittable(path: str, kind: str) -> bool:
-    if kind == "parquet":
-        return True
-    if kind != "jsonl":
-        return False
+    cut = INPUT_FORMATS[kind].cut
+    if cut != "plain":
+        return cut == "always"
     with open_input(path) as file:
-        return formats.codec_of(file.read(8)) == ""
+        return codec_of(file.read(8)) == ""
 
 
-def _grouped(pieces: list[Piece], unit_bytes: int) -> list[tuple[Piece, ...]]:
-    """Consecutive pieces together while they fit."""
-    groups: list[list[Piece]] = []
+def _grouped(parts: list[FilePart], unit_bytes: int) -> list[tuple[FilePart, ...]]:
+    """Consecutive parts together while they fit."""
+    groups: list[list[FilePart]] = []
     size = 0
-    for piece in pieces:
-        if not groups or size + piece.size > unit_bytes:
+    for part in parts:
+        if not groups or size + part.size > unit_bytes:
             groups.append([])
             size = 0
-        groups[-1].append(piece)
-        size += piece.size
+        groups[-1].append(part)
+        size += part.size
     return [tuple(group) for group in groups]
 
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,35 +19,17 @@ import xxhash
 
 from corpusforge import errors
 from corpusforge.documents.files import open_input, unreadable
+from corpusforge.documents.formats import reader_of
 from corpusforge.documents.html import check_html
-from corpusforge.documents.jsonl import Columns, fit_columns
 from corpusforge.documents.pages import UNREAD
-from corpusforge.documents.plan import Piece, Unit
-from corpusforge.documents.records import RECORDS, ReaderOutput, Skip, Span, document_id
+from corpusforge.documents.plan import Unit
+from corpusforge.documents.records import RECORDS, FilePart, ReaderOutput, ReadOptions, Skip, document_id
 from corpusforge.schemas import DOCUMENTS, REJECTS
+from corpusforge.sections import INPUT_FORMATS
 from corpusforge.text import text_bytes
 
 _ROW_BYTES = 256
 """What a record weighs besides its text, so that batches of rejects without text end as well."""
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """How raw records become documents; the fields are the recipe's ``[input]``."""
-
-    text_column: str = "text"
-    url_column: str = "url"
-    timestamp_column: str = "timestamp"
-    text_split: str = "file"
-    html: str = "main"
-    hub_config: str = ""
-    hub_split: str = "train"
-    max_record_bytes: int = 256 << 20
-
-    @property
-    def columns(self) -> Columns:
-        """The columns of JSONL, Parquet and hub rows."""
-        return Columns(self.text_column, self.url_column, self.timestamp_column)
 
 
 class RawBatch(NamedTuple):
@@ -68,13 +49,13 @@ def read_unit(unit: Unit, options: ReadOptions, skip: int = 0, batch_bytes: int 
     """
     left = Skip(skip)
     batcher = _Batcher(batch_bytes)
-    for piece in unit.pieces:
+    for part in unit.parts:
         passed = 0
-        for records, consumed in _read_piece(piece, options, left):
-            consumed = min(consumed, piece.size - passed) if piece.size else consumed
+        for records, consumed in _read_part(part, options, left):
+            consumed = min(consumed, part.size - passed) if part.size else consumed
             passed += consumed
-            yield from batcher.add(records, piece.source, consumed)
-        batcher.raw_bytes += max(0, piece.size - passed)
+            yield from batcher.add(records, part.source, consumed)
+        batcher.raw_bytes += max(0, part.size - passed)
     yield from batcher.rest()
 
 
@@ -86,12 +67,12 @@ def read_origins(unit: Unit, options: ReadOptions) -> Iterator[tuple[pa.RecordBa
     not read. Raises as `read_unit`.
     """
     options = dataclasses.replace(options, html=UNREAD)
-    for piece in unit.pieces:
-        if piece.format == "text":
-            yield _origins(pa.RecordBatch.from_pylist([], RECORDS), piece.source), piece.size
+    for part in unit.parts:
+        if not INPUT_FORMATS[part.format].has_urls:
+            yield _origins(pa.RecordBatch.from_pylist([], RECORDS), part.source), part.size
             continue
-        for records, consumed in _read_piece(piece, options, Skip(0)):
-            yield _origins(records.filter(records.column("reason").is_null()), piece.source), consumed
+        for records, consumed in _read_part(part, options, Skip(0)):
+            yield _origins(records.filter(records.column("reason").is_null()), part.source), consumed
 
 
 def _origins(documents: pa.RecordBatch, source: str) -> pa.RecordBatch:
@@ -109,48 +90,27 @@ def check_columns(units: Sequence[Unit], options: ReadOptions, files: int = 64) 
     So does `ExtraMissing` where the way to take text out of HTML is not installed.
     """
     check_html(options.html)
-    pieces = [p for unit in units for p in unit.pieces if p.format in ("jsonl", "parquet") and p.start == 0]
-    for piece in pieces[:files]:
-        next(_read_piece(piece, options, Skip(0)), None)
+    parts = [p for unit in units for p in unit.parts if INPUT_FORMATS[p.format].has_columns and p.start == 0]
+    for part in parts[:files]:
+        next(_read_part(part, options, Skip(0)), None)
 
 
-def _read_piece(piece: Piece, options: ReadOptions, skip: Skip) -> Iterator[ReaderOutput]:
-    if piece.format == "hub":
+def _read_part(part: FilePart, options: ReadOptions, skip: Skip) -> Iterator[ReaderOutput]:
+    if part.format == "hub":
         from corpusforge.documents.hub import read_hub
 
         limit, columns = options.max_record_bytes, options.columns
-        where = (piece.path, options.hub_config, options.hub_split)
+        where = (part.path, options.hub_config, options.hub_split)
         yield from read_hub(*where, columns, max_record_bytes=limit, skip=skip)
         return
-    with open_input(piece.path) as file:
+    if part.format not in INPUT_FORMATS:
+        known = f"formats: {', '.join(INPUT_FORMATS)}"
+        raise errors.InputUnreadable(part.path, f"unknown format '{part.format}'", known)
+    with open_input(part.path) as file:
         try:
-            yield from _read_file(file, piece, options, skip)
+            yield from reader_of(part.format).read(file, part, options, skip)
         except OSError as error:
-            raise unreadable(piece.path, error) from None
-
-
-def _read_file(file: BinaryIO, piece: Piece, options: ReadOptions, skip: Skip) -> Iterator[ReaderOutput]:
-    limit, span = options.max_record_bytes, Span(piece.start, piece.stop)
-    columns = options.columns
-    if piece.format in ("jsonl", "parquet"):
-        columns = fit_columns(file, piece.path, piece.format, columns)
-    if piece.format in ("warc", "wet"):
-        from corpusforge.documents.warc import read_archive
-
-        return read_archive(file, html=options.html, max_record_bytes=limit, skip=skip)
-    if piece.format == "jsonl":
-        from corpusforge.documents.jsonl import read_jsonl
-
-        return read_jsonl(file, piece.path, span, columns, max_record_bytes=limit, skip=skip)
-    if piece.format == "parquet":
-        from corpusforge.documents.parquet import read_parquet
-
-        return read_parquet(file, piece.path, span, columns, max_record_bytes=limit, skip=skip)
-    if piece.format == "text":
-        from corpusforge.documents.plaintext import read_text
-
-        return read_text(file, split=options.text_split, max_record_bytes=limit, skip=skip)
-    raise errors.InputUnreadable(piece.path, f"unknown format '{piece.format}'", "name a format that exists")
+            raise unreadable(part.path, error) from None
 
 
 class _Batcher:

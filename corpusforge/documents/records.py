@@ -33,6 +33,48 @@ ReaderOutput = tuple[pa.RecordBatch, int]
 """RECORDS rows, and the bytes of input that were consumed for them."""
 
 
+class Columns(NamedTuple):
+    """Names of the columns to read."""
+
+    text: str
+    url: str
+    timestamp: str
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How raw records become documents; the fields are the recipe's ``[input]``."""
+
+    text_column: str = "text"
+    url_column: str = "url"
+    timestamp_column: str = "timestamp"
+    text_split: str = "file"
+    html: str = "main"
+    hub_config: str = ""
+    hub_split: str = "train"
+    max_record_bytes: int = 256 << 20
+
+    @property
+    def columns(self) -> Columns:
+        """The columns of JSONL, Parquet and hub rows."""
+        return Columns(self.text_column, self.url_column, self.timestamp_column)
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """A file, or a part of one, that a unit reads.
+
+    ``start``, ``stop``: its byte range, ``stop`` -1 for a whole file; ``size``: bytes in it.
+    """
+
+    path: str
+    source: str
+    start: int
+    stop: int
+    format: str
+    size: int = 0
+
+
 class Span(NamedTuple):
     """A byte range of a file; ``stop`` -1: to the end."""
 

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 from corpusforge.documents import encodings, pages
 from corpusforge.documents.files import READ, Damaged, blocks, codec_of
 from corpusforge.documents.pages import Origin, Raw, Response
-from corpusforge.documents.records import ReaderOutput, Rows, Skip, parse_timestamp
+from corpusforge.documents.records import FilePart, ReaderOutput, ReadOptions, Rows, Skip, parse_timestamp
 
 _ROWS = 512
 """Records a batch at most: most records of a crawl (requests, images) carry no text and would pile up."""
@@ -34,6 +34,16 @@ _STARTS = {"gzip": b"\x1f\x8b\x08", "zstd": b"\x28\xb5\x2f\xfd", "": b"\nWARC/"}
 _BARE_LF = re.compile(rb"WARC/\d\.\d\n")
 """The first line of files whose headers do not end in CRLF, which FastWARC reads only when told to be lenient. It then
 passes over rubbish in silence, so others are read strictly."""
+
+
+def recognizes(head: bytes) -> bool:
+    """Whether content begins like a WARC or ARC file."""
+    return head.startswith(b"WARC/") or is_arc(head)
+
+
+def read(file: BinaryIO, part: FilePart, options: ReadOptions, skip: Skip) -> Iterator[ReaderOutput]:
+    """The records of a part (see `formats.Reader`)."""
+    return read_archive(file, html=options.html, max_record_bytes=options.max_record_bytes, skip=skip)
 
 
 def read_archive(file: BinaryIO, *, html: str, max_record_bytes: int, skip: Skip) -> Iterator[ReaderOutput]:

@@ -4,7 +4,7 @@ A section is a frozen dataclass, `Recipe` holds them all. `corpusforge.recipe` r
 `corpusforge.cli` derives its flags from them.
 """
 
-from corpusforge.sections.corpus import Clean, Dedupe, Input, Urls
+from corpusforge.sections.corpus import INPUT_FORMATS, Clean, Dedupe, Input, InputFormat, Urls
 from corpusforge.sections.fields import (
     Check,
     OneOf,
@@ -23,7 +23,7 @@ from corpusforge.sections.training import PRESETS, TASKS, Evaluate, Pretrain
 from corpusforge.sections.vocab import Vocab
 
 __all__ = [
-    "LINE", "PRESETS", "READS", "TASKS", "Check", "Clean", "Dedupe", "Evaluate", "Input", "Instances", "OneOf",
-    "Pretrain", "Recipe", "Setting", "Urls", "Vocab", "all_of", "at_least", "between", "option", "output_settings",
-    "plain_name", "settings", "some_of", "warn_renamed",
+    "INPUT_FORMATS", "LINE", "PRESETS", "READS", "TASKS", "Check", "Clean", "Dedupe", "Evaluate", "Input",
+    "InputFormat", "Instances", "OneOf", "Pretrain", "Recipe", "Setting", "Urls", "Vocab", "all_of", "at_least",
+    "between", "option", "output_settings", "plain_name", "settings", "some_of", "warn_renamed",
 ]  # fmt: skip

@@ -10,8 +10,35 @@ from typing import NamedTuple
 
 from corpusforge.sections.fields import OneOf, all_of, at_least, between, option, some_of
 
-INPUT_FORMATS = ("auto", "warc", "wet", "jsonl", "parquet", "text", "hub")
-"""Formats of raw pages, `auto` first: each file by its content."""
+
+class InputFormat(NamedTuple):
+    """A format of raw pages, read by the module ``module`` of `corpusforge.documents`.
+
+    ``endings``: of file names, before those of compression. ``cut``: whether a file may be cut into byte ranges: never,
+    if it is not compressed ("plain"), or always. ``has_columns``: settings name the columns to read. ``has_urls``: a
+    record may have a URL.
+    """
+
+    name: str
+    module: str
+    endings: tuple[str, ...] = ()
+    cut: str = "never"
+    has_columns: bool = False
+    has_urls: bool = True
+
+
+INPUT_FORMATS = {
+    row.name: row
+    for row in (
+        InputFormat("warc", "warc", (".warc", ".wat", ".arc")),
+        InputFormat("wet", "warc", (".wet",)),
+        InputFormat("jsonl", "jsonl", (".jsonl", ".ndjson", ".json"), "plain", has_columns=True),
+        InputFormat("parquet", "parquet", (".parquet",), "always", has_columns=True),
+        InputFormat("hub", "hub"),
+        InputFormat("text", "plaintext", (".txt",), has_urls=False),
+    )
+}
+"""Every format of raw pages, in the order in which they are looked for in files whose names do not tell."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +48,7 @@ class Input:
     paths: tuple[str, ...] = option(
         (), "files, folders, globs or URLs; for the hub: a name or a local folder", is_path=True, advanced=True
     )
-    format: str = option("auto", "how to read them", check=OneOf(*INPUT_FORMATS))
+    format: str = option("auto", "how to read them", check=OneOf("auto", *INPUT_FORMATS))
     text_column: str = option(
         "text",
         "column of JSONL, Parquet and hub rows that holds the text; of several, by commas, the first that a file has",

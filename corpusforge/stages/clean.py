@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from corpusforge.clean.cleaner import Cleaner
     from corpusforge.clean.step import Step
     from corpusforge.documents.plan import Unit
-    from corpusforge.documents.read import ReadOptions
+    from corpusforge.documents.records import ReadOptions
 
 MEGABYTE = 1 << 20
 
@@ -103,7 +103,7 @@ def _last_steps(settings: Clean) -> list[Step]:
 
 def read_options(made: Recipe) -> ReadOptions:
     """How a recipe wants its input read."""
-    from corpusforge.documents.read import ReadOptions
+    from corpusforge.documents.records import ReadOptions
 
     given = made.input
     return ReadOptions(
@@ -133,7 +133,7 @@ def plan(made: Recipe, output: str = "") -> list[Unit]:
 
 def _fingerprint(made: Recipe, units: list[Unit]) -> str:
     if made.input.format != "hub":
-        return stage.fingerprint({(piece.path, piece.source) for unit in units for piece in unit.pieces})
+        return stage.fingerprint({(part.path, part.source) for unit in units for part in unit.parts})
     local = [(str(f), f.name) for path in made.input.paths if Path(path).is_dir() for f in Path(path).rglob("*.*")]
     names = sorted(path for path in made.input.paths if not Path(path).is_dir())
     return digest_of([names, stage.fingerprint(pair for pair in local if Path(pair[0]).is_file())])

@@ -1,7 +1,7 @@
 """Dry runs: what a stage would do to a sample, with examples, and nothing written.
 
 Comes in: a recipe. Goes out: a `Preview`. The sample is spread over the whole input, the same number of records from
-the beginning of each of up to `PIECES` files or ranges of files, because the first records of a crawl are all from one
+the beginning of each of up to `PARTS` files or ranges of files, because the first records of a crawl are all from one
 site or one day.
 """
 
@@ -22,9 +22,10 @@ from corpusforge.stages.unused_settings import unused_lines
 
 if TYPE_CHECKING:
     from corpusforge.documents.plan import Unit
-    from corpusforge.documents.read import RawBatch, ReadOptions
+    from corpusforge.documents.read import RawBatch
+    from corpusforge.documents.records import ReadOptions
 
-PIECES = 64
+PARTS = 64
 """Files, or ranges of large files, that a sample is taken from."""
 
 EXAMPLES = 3
@@ -100,16 +101,16 @@ def dedupe(made: Recipe, upstream: str, execution: Execution) -> Preview:
 
 
 def _sample(units: list[Unit], options: ReadOptions, sample: int) -> Iterator[RawBatch]:
-    """Batches from pieces spread evenly over the input, about ``sample`` records in all."""
+    """Batches from parts spread evenly over the input, about ``sample`` records in all."""
     from corpusforge.documents.plan import Unit
     from corpusforge.documents.read import read_unit
 
-    pieces = [piece for unit in units for piece in unit.pieces]
-    count = min(len(pieces), PIECES, sample)
+    parts = [part for unit in units for part in unit.parts]
+    count = min(len(parts), PARTS, sample)
     left = sample
     for number in range(count):
-        share = -(-left // (count - number))  # what poor pieces lack, the next ones give
-        for raw in read_unit(Unit(0, (pieces[number * len(pieces) // count],)), options, batch_bytes=READ_BYTES):
+        share = -(-left // (count - number))  # what poor parts lack, the next ones give
+        for raw in read_unit(Unit(0, (parts[number * len(parts) // count],)), options, batch_bytes=READ_BYTES):
             part = raw if raw.records <= share else _first(raw, share)
             yield part
             left, share = left - part.records, share - part.records

@@ -18,7 +18,8 @@ from corpusforge.shards import Manifest, Tallies
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from corpusforge.documents.plan import Piece, Unit
+    from corpusforge.documents.plan import Unit
+    from corpusforge.documents.records import FilePart
 
 UNKNOWN_BUILT = 0.05
 """More unknown tokens than this in instances are an alarm (own choice: learned from its own text, the families have
@@ -207,21 +208,21 @@ def of_units(units: Sequence[Unit], workers: int) -> str:
 
     Not below `WORTH` bytes a worker: that is done before a second process has started.
     """
-    pieces = [piece for unit in units for piece in unit.pieces]
-    size = sum(piece.size for piece in pieces) // max(workers, 1)
+    parts = [part for unit in units for part in unit.parts]
+    size = sum(part.size for part in parts) // max(workers, 1)
     if len(units) >= workers or size < WORTH:
         return ""
     cut = size // MEGABYTE * MEGABYTE
-    whole = [piece for piece in pieces if piece.format != "parquet" and not _is_plain_jsonl(piece)]
-    most = len(whole) + sum(-(-piece.size // cut) for piece in pieces if piece not in whole)
+    whole = [part for part in parts if part.format != "parquet" and not _is_plain_jsonl(part)]
+    most = len(whole) + sum(-(-part.size // cut) for part in parts if part not in whole)
     if most <= len(units):
         return ""
     made = f"the input makes {len(units)} work unit{'s' if len(units) > 1 else ''} for {workers} workers"
     return f"{made}; to use more of them: --set input.unit_megabytes={cut // MEGABYTE}"
 
 
-def _is_plain_jsonl(piece: Piece) -> bool:
-    return piece.format == "jsonl" and not piece.path.endswith((".gz", ".zst", ".bz2", ".xz"))
+def _is_plain_jsonl(part: FilePart) -> bool:
+    return part.format == "jsonl" and not part.path.endswith((".gz", ".zst", ".bz2", ".xz"))
 
 
 def check_read(paths: Sequence[str], statistics: Mapping[str, Any], tallies: Tallies, *, rejects: str = "") -> None:

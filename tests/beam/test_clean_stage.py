@@ -17,7 +17,8 @@ from corpusforge.beam.sdk import counters
 from corpusforge.clean.work import CleanWork
 from corpusforge.clean.work import run as run_stage
 from corpusforge.documents.plan import unit_size
-from corpusforge.documents.read import ReadOptions, read_unit
+from corpusforge.documents.read import read_unit
+from corpusforge.documents.records import ReadOptions
 from corpusforge.progress import Silent
 from tests.beam.raw_pages import UNIT_BYTES, cleaner, plan, write_pages
 from tests.beam.test_stage_graphs import content

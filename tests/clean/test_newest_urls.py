@@ -123,7 +123,7 @@ def test_lists_of_domains_drop_pages(tmp_path: Path) -> None:
 
 def test_workers_rounds_and_resuming_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_jsonl(pages(300), tmp_path / "in", 5)
-    monkeypatch.setattr("corpusforge.documents.plan._grouped", lambda pieces, _: [(piece,) for piece in pieces])
+    monkeypatch.setattr("corpusforge.documents.plan._grouped", lambda parts, _: [(part,) for part in parts])
     made = settings(tmp_path / "in")
     first = clean.clean(made, str(tmp_path / "a"), Execution(workers=1)).manifest
     second = clean.clean(made, str(tmp_path / "b"), Execution(workers=3)).manifest

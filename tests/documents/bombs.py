@@ -24,7 +24,8 @@ import pyarrow.parquet as pq
 import zstandard
 
 from corpusforge.documents.plan import plan_units
-from corpusforge.documents.read import ReadOptions, read_unit
+from corpusforge.documents.read import read_unit
+from corpusforge.documents.records import ReadOptions
 from tests.documents.raw_inputs import page, warc_record
 
 LIMIT = 4 << 20

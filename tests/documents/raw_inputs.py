@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from corpusforge.documents.plan import plan_units, unit_size
-from corpusforge.documents.read import ReadOptions, read_unit
+from corpusforge.documents.read import read_unit
+from corpusforge.documents.records import ReadOptions
 from corpusforge.schemas import DOCUMENTS, REJECTS
 
 

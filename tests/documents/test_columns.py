@@ -11,7 +11,8 @@ import pytest
 
 from corpusforge import errors
 from corpusforge.documents.plan import plan_units
-from corpusforge.documents.read import ReadOptions, check_columns, read_unit
+from corpusforge.documents.read import check_columns, read_unit
+from corpusforge.documents.records import ReadOptions
 
 
 def _texts(folder: Path, options: ReadOptions) -> list[str]:

@@ -61,4 +61,4 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_dataset_is_one_unit() -> None:
     units = plan_units(["owner/a", "owner/b"], format="hub")
-    assert [(u.number, u.pieces[0].source) for u in units] == [(0, "owner/a"), (1, "owner/b")]
+    assert [(u.number, u.parts[0].source) for u in units] == [(0, "owner/a"), (1, "owner/b")]

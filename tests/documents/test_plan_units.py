@@ -19,7 +19,7 @@ Write = Callable[[str, bytes], Path]
 
 def _sources(*paths: object, format: str = "text", leave_out: object = "") -> list[str]:
     units = plan_units([str(p) for p in paths], format=format, leave_out=str(leave_out))
-    return [p.source for u in units for p in u.pieces]
+    return [p.source for u in units for p in u.parts]
 
 
 def test_sources_are_relative_to_what_was_named(write: Write, tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_folder_below_that_may_not_be_read(
     ],
 )
 def test_formats_by_name_and_content(write: Write, name: str, content: bytes, expected: str) -> None:
-    assert plan_units([str(write(name, content))])[0].pieces[0].format == expected
+    assert plan_units([str(write(name, content))])[0].parts[0].format == expected
 
 
 def test_what_cannot_be_told_is_an_error(write: Write) -> None:
@@ -173,7 +173,8 @@ def test_a_file_that_may_not_be_read(write: Write) -> None:
 
 
 def test_a_file_that_vanishes(write: Write) -> None:
-    from corpusforge.documents.read import ReadOptions, read_unit
+    from corpusforge.documents.read import read_unit
+    from corpusforge.documents.records import ReadOptions
 
     path = write("a.txt", b"x")
     (unit,) = plan_units([str(path)])
@@ -189,7 +190,7 @@ def test_small_files_are_grouped_and_large_ones_cut(write: Write, tmp_path: Path
     write("in/7.warc", b"x" * 500)
     units = plan_units([str(tmp_path / "in")], unit_bytes=60)
     assert [unit.number for unit in units] == list(range(len(units)))
-    assert [[(p.source, p.start, p.stop) for p in u.pieces] for u in units] == [
+    assert [[(p.source, p.start, p.stop) for p in u.parts] for u in units] == [
         [(f"{i}.jsonl", 0, -1) for i in range(4)],
         [("4.jsonl", 0, -1), ("5.jsonl", 0, -1)],
         [("6.jsonl", 0, 60)],

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from corpusforge import errors
-from corpusforge.documents.plan import Piece, Unit, plan_units
-from corpusforge.documents.read import RawBatch, ReadOptions, read_unit
+from corpusforge.documents.plan import Unit, plan_units
+from corpusforge.documents.read import RawBatch, read_unit
+from corpusforge.documents.records import FilePart, ReadOptions
 from tests.documents.raw_inputs import page, read_all, warc_record
 
 Write = Callable[[str, bytes], Path]
@@ -84,7 +85,7 @@ def test_batches_end_where_the_text_reaches_their_size(write: Write) -> None:
 
 
 def test_an_unknown_format_is_an_error(write: Write) -> None:
-    unit = Unit(0, (Piece(str(write("a", b"x")), "a", 0, -1, "tar"),))
+    unit = Unit(0, (FilePart(str(write("a", b"x")), "a", 0, -1, "tar"),))
     with pytest.raises(errors.InputUnreadable, match="unknown format"):
         list(read_unit(unit, ReadOptions()))
 

@@ -22,7 +22,8 @@ pytest.importorskip("tensorflow_datasets", reason="needs tensorflow-datasets (be
 from benchmarks.clean_vs_tfds import ignore, json_texts, oddities, take, web_pages
 from corpusforge import recipe
 from corpusforge.documents.plan import plan_units
-from corpusforge.documents.read import ReadOptions, read_unit
+from corpusforge.documents.read import read_unit
+from corpusforge.documents.records import ReadOptions
 from corpusforge.progress import Silent
 from corpusforge.sections import Recipe
 from corpusforge.stages import clean, dedupe

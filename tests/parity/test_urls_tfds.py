@@ -20,7 +20,8 @@ from tensorflow_datasets.text import c4_utils
 
 from corpusforge.clean.urls import is_drawn, md5_remainders, normalise_urls
 from corpusforge.documents.plan import plan_units
-from corpusforge.documents.read import ReadOptions, read_origins
+from corpusforge.documents.read import read_origins
+from corpusforge.documents.records import ReadOptions
 
 PIECES = ["http://", "https://", "www.", "HTTP://", "?utm_", "?ref", "?feed", "?", "/", "//", "a.org", "é", "\n", "\r",
           "\x85", "\u2028", "x=1", "&utm_", "#", ":80"]  # fmt: skip

@@ -11,7 +11,8 @@ from click.testing import CliRunner, Result
 
 from corpusforge import errors
 from corpusforge.cli import cli
-from corpusforge.documents.plan import Piece, Unit
+from corpusforge.documents.plan import Unit
+from corpusforge.documents.records import FilePart
 from corpusforge.schemas import REJECTS
 from corpusforge.stages import warnings
 
@@ -100,7 +101,7 @@ def test_a_language_that_is_not_sure_enough_has_another_flag() -> None:
 
 
 def unit(number: int, *files: tuple[str, str, int]) -> Unit:
-    return Unit(number, tuple(Piece(path, path, 0, -1, kind, size << 20) for path, kind, size in files))
+    return Unit(number, tuple(FilePart(path, path, 0, -1, kind, size << 20) for path, kind, size in files))
 
 
 @pytest.mark.parametrize(
