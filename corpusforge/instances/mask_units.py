@@ -83,10 +83,10 @@ def choose_tokens(keys: U64, maskable: Bools, word_starts: Bools | None, offsets
     """Single tokens: as many as the budget, or as there are."""
     candidates = np.flatnonzero(maskable)
     bounds = np.searchsorted(candidates, offsets)
-    return Choice(candidates[_choose(keys, bounds, np.minimum(budgets, np.diff(bounds)))])
+    return Choice(candidates[choose_numbers(keys, bounds, np.minimum(budgets, np.diff(bounds)))])
 
 
-def _choose(keys: U64, bounds: I64, counts: I64) -> I64:
+def choose_numbers(keys: U64, bounds: I64, counts: I64) -> I64:
     """Choose ``counts[i]`` numbers from [bounds[i], bounds[i + 1]) without replacement, ascending.
 
     Each row has an endless sequence of uniform draws; chosen are its first ``counts[i]`` different values. That is
