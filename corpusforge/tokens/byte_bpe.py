@@ -64,7 +64,7 @@ class ByteBpe:
         return "bpe"
 
     def check(self, vocab: Vocab) -> None:
-        # A token comes out of text only if it is a byte or what a merge makes; no other entry of the table is read.
+        # Only bytes and the results of merges can come out of text; no other entry of the table is used.
         known = set(vocab.tokens)
         missing = [LETTERS[b] for b in range(256) if b not in _NEVER_IN_UTF8 and LETTERS[b] not in known]
         if missing:
@@ -121,8 +121,8 @@ class ByteBpe:
         }
 
     def starts_word(self, vocab: Vocab) -> Bools:
-        # As fairseq masks whole words (data/encoders/gpt2_bpe.py, is_beginning_of_word): a space begins them, so that
-        # punctuation belongs to the word before it. Tabs and line feeds count as spaces here.
+        # As in fairseq's whole-word masks (data/encoders/gpt2_bpe.py, is_beginning_of_word): a space begins a word, so
+        # that punctuation belongs to the word before it. Tabs and line feeds count as spaces here.
         spaces = tuple(LETTERS[byte] for byte in b" \t\n\r")
         starts = np.array([token.startswith(spaces) for token in vocab.tokens], np.bool_)
         starts[list(vocab.reserved)] = True
@@ -157,7 +157,7 @@ class ByteBpe:
 
 
 def _add_specials(tokenizer: Any, vocab: Vocab, segmentation: Gpt2Segmentation) -> None:
-    """Register the special tokens with a library tokenizer, and make it write <s> A </s></s> B </s>."""
+    """Register the special tokens with a library tokenizer, and let it write <s> A </s></s> B </s>."""
     from tokenizers import AddedToken, processors
 
     # RoBERTa's <mask> eats the space before it, so that "a <mask>" replaces "a word" (transformers, roberta).
@@ -177,7 +177,7 @@ def _add_specials(tokenizer: Any, vocab: Vocab, segmentation: Gpt2Segmentation) 
 
 
 def arrange(merges: Sequence[tuple[str, str]], size: int) -> Vocab:
-    """Lay out specials, the 256 bytes, what the merges make, <mask>; unused slots up to ``size``.
+    """Lay out specials, the 256 bytes, the results of the merges, <mask>, and unused slots up to ``size``.
 
     >>> arrange([("a", "b")], 320).tokens[260:263]
     ('ab', '<mask>', '[unused0]')
@@ -220,7 +220,7 @@ def _with_merges(
     if broken:
         raise errors.ManifestInvalid(where, f"a merge is no pair: {' '.join(broken[0])}", _MEND)
     family = ByteBpe(tuple((pair[0], pair[1]) for pair in pairs), segmentation)
-    # Entries that no merge makes (<|endoftext|>, madeupword0000) are never drawn in training either.
+    # Entries that no merge produces (<|endoftext|>, madeupword0000) are never drawn in training either.
     made = family.reachable()
     return with_roles(tokens, family, names, [token for token in tokens if token not in made])
 
@@ -265,7 +265,7 @@ def _bound(counts: pa.Table, fed: int) -> int:
     if not len(occurrences):
         return fed
     bytes_ = float(np.dot(occurrences, pc.binary_length(counts["word"]).to_numpy()))
-    # Rounding may give a word one occurrence more than its share; half of the range is left for that.
+    # Rounding may add one occurrence to the share of a word; half of the range is reserved for that.
     return min(fed, max(1, int(occurrences.sum() * min(1.0, 2**30 / bytes_))))
 
 

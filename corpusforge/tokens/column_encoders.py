@@ -70,7 +70,7 @@ def all_known(words: pa.StringArray, known: Bools) -> Bools:
     ascii_strange = np.append(~known[:128], np.zeros(128, bool))
     leads = np.flatnonzero(data >= 0xC0)
     strange = [np.flatnonzero(ascii_strange[data]), leads[~known[code_points(data, leads)]]]
-    usable = np.ones(len(words) + 1, bool)  # the first for what stands before the column
+    usable = np.ones(len(words) + 1, bool)  # the first for what precedes the column
     for places in strange:
         usable[np.searchsorted(offsets, places, "right")] = False
     return usable[1:]
@@ -94,8 +94,8 @@ def gather(total: int, letters: Letters, steps: Iterable[tuple[npt.NDArray[Any],
 class LongestMatch:
     """WordPiece: at every place where a token ended, the longest one that begins there.
 
-    The rule is the library's (huggingface/tokenizers, models/wordpiece). Position by position, the words that stand
-    there walk the trie together. A word of which any part has no token is unknown as a whole.
+    The rule is the library's (huggingface/tokenizers, models/wordpiece). Position by position, all words with a
+    token boundary there walk the trie together. A word of which any part has no token is unknown as a whole.
 
     ``tokens`` begin with ``prefix`` inside words. Left are words of more than `LONGEST` bytes, or of more than
     ``longest``, the number of characters beyond which a word is unknown.
@@ -121,17 +121,17 @@ class LongestMatch:
     def _matches(self, letters: Letters) -> tuple[list[tuple[I64, I32]], Bools]:
         """Words and the ids that begin in them, place by place; which words have tokens to their end."""
         count = len(letters.order)
-        stands = np.zeros((len(letters.rows) + 1, count), bool)  # by place: a token ended here
-        stands[:1] = True
+        boundary = np.zeros((len(letters.rows) + 1, count), bool)  # by place: a token ended here
+        boundary[:1] = True
         known, steps = np.ones(count, bool), []
         for place, row in enumerate(letters.rows):
-            here = np.flatnonzero(stands[place, : len(row)])
+            here = np.flatnonzero(boundary[place, : len(row)])
             longest, ids = np.zeros(count, np.int64), np.full(count, -1, np.int32)
             for length, words, tokens in self._trie.matches(letters.rows, place, here, int(place > 0)):
                 longest[words], ids[words] = length, tokens
             known[here[ids[here] < 0]] = False
             here = here[ids[here] >= 0]
-            stands[place + longest[here], here] = True
+            boundary[place + longest[here], here] = True
             steps.append((here, ids[here]))
         return steps, known
 
@@ -229,7 +229,7 @@ class PairMerges:
 
 
 class _Cells:
-    """The symbols of all words as linked lists, row after row; the last cell stands for what is beyond a word."""
+    """The symbols of all words as linked lists, row after row; the last cell represents the space beyond a word."""
 
     def __init__(self, letters: Letters, rank: Callable[[U64, U64], I64]) -> None:
         counts = [len(row) for row in letters.rows]
@@ -288,7 +288,7 @@ class WordParts:
     unknown characters, so that merges left and right of it do not touch each other. Best paths part there too, if sums
     of scores are exact (`sums_are_exact`).
 
-    ``tokens``: all that text can give.
+    ``tokens``: all tokens that text can produce.
     """
 
     def __init__(self, parts: ColumnEncoder, tokens: Iterable[str]) -> None:

@@ -33,9 +33,9 @@ _CONTRACTIONS = (b"s", b"t", b"re", b"ve", b"m", b"ll", b"d")
 
 
 def byte_letters() -> list[str]:
-    """The character that stands for each byte in tokens (openai/gpt-2, src/encoder.py, bytes_to_unicode).
+    """The character that represents each byte in tokens (openai/gpt-2, src/encoder.py, bytes_to_unicode).
 
-    Printable bytes of Latin-1 stand for themselves; the others are numbered on from U+0100.
+    Printable bytes of Latin-1 represent themselves; the others are numbered from U+0100 on.
 
     >>> byte_letters()[0x41], byte_letters()[0x20], byte_letters()[0x0A]
     ('A', 'Ġ', 'Ċ')
@@ -47,7 +47,7 @@ def byte_letters() -> list[str]:
 
 LETTERS = byte_letters()
 BYTES = {letter: byte for byte, letter in enumerate(LETTERS)}
-"""Byte by the character that stands for it, and back."""
+"""The characters by byte, and the bytes by character."""
 
 
 @dataclasses.dataclass(frozen=True)

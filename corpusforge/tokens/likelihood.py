@@ -5,8 +5,8 @@ count(b)): the one whose merge raises the likelihood of the corpus most (Schuste
 voice search, 2012, section 4; Hugging Face's course, chapter 6.6, for the formula). Google's own trainer was never
 released. Memory and time depend on distinct words, never on the size of the corpus; counts have 64 bits throughout.
 
-The words are one column of piece ids with links to the neighbors; a merge touches nothing but the places where its
-pair stands and their neighbors. The score of a pair that is seen once, of pieces that are seen once, is the highest
+The words are one column of piece ids with links to the neighbors; a merge touches only the places of its pair and their
+neighbors. The score of a pair that is seen once, of pieces that are seen once, is the highest
 possible, so rare pairs must wait: see `MIN_PAIR`.
 """
 
@@ -181,7 +181,7 @@ _MASK = (1 << _SHIFT) - 1
 class PairScores:
     """Pairs of neighboring pieces with their likelihood scores, and the best of them at any time.
 
-    The score of a pair is how much more often the two stand together than pieces of their frequency would by chance. A
+    The score of a pair is how much more often the two are neighbors than pieces of their frequency are by chance. A
     merge of a and b lowers their counts and so raises the scores of all other pairs that they are in; a heap that
     checks what it pops would miss those. So every pair with a piece whose count changed is scored again, in columns:
     a few thousand pairs a merge. The maximum is kept for blocks of pairs, and only the maxima are searched.
@@ -204,7 +204,7 @@ class PairScores:
         self._touching = [array("q") for _ in range(pieces)]
 
     def add(self, left: I32, right: I32, changes: I64) -> None:
-        """Change the counts of pairs; a pair may stand there often. Scores follow with `rescore`."""
+        """Change the counts of pairs, which may recur in the columns. `rescore` updates the scores."""
         keys, places = np.unique(left.astype(np.int64) << _SHIFT | right, return_inverse=True)
         sums = np.zeros(len(keys), np.int64)
         np.add.at(sums, places, changes)

@@ -77,7 +77,7 @@ def _edges(tokens: Sequence[bytes], nodes: I64) -> tuple[I64, I64, I64]:
 def _bases(parents: I64, letters: I64) -> tuple[I64, int]:
     """A base for every node so that no two edges share a slot, and the number of slots; 0 and 1 are the roots'.
 
-    Bases are found for many nodes at once by trial, nodes with most children first.
+    Bases are tried for many nodes at once, nodes with most children first.
     """
     degrees = np.bincount(parents, minlength=len(parents) + 2)
     firsts = np.cumsum(degrees) - degrees

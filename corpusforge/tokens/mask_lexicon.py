@@ -91,7 +91,7 @@ class Lexicon:
 
 @dataclasses.dataclass(frozen=True)
 class Segmenter:
-    """Chinese words of jieba (extra ``zh``): joins characters, which BERT-like splitters make words of their own."""
+    """Chinese words of jieba (extra ``zh``): joins characters, which BERT-like splitters separate."""
 
     name: str = "jieba"
 
@@ -193,17 +193,17 @@ def _joined(lengths: I64) -> Bools:
     joined = np.zeros(len(lengths), bool)
     if not len(begins):
         return joined
-    # From each phrase the next one that may stand; the last leads to itself. Doubling the jumps finds all that do.
+    # From each phrase jump to the next one that may be chosen; the last jumps to itself. Doubling finds all of them.
     jump = np.append(np.searchsorted(begins, begins + lengths[begins]), len(begins))
-    stands = np.zeros(len(jump), bool)
-    stands[0] = True
+    chosen = np.zeros(len(jump), bool)
+    chosen[0] = True
     for _ in range(len(begins).bit_length()):
-        stands[jump[stands]] = True
+        chosen[jump[chosen]] = True
         jump = jump[jump]
-    chosen = begins[stands[:-1]]
+    firsts = begins[chosen[:-1]]
     edges = np.zeros(len(lengths) + 1, np.int64)
-    edges[chosen + 1] += 1
-    edges[chosen + lengths[chosen]] -= 1
+    edges[firsts + 1] += 1
+    edges[firsts + lengths[firsts]] -= 1
     return np.asarray(np.cumsum(edges[:-1]) > 0)
 
 

@@ -215,7 +215,7 @@ def compiled_charsmap(segmentation: SentencePieceSegmentation) -> bytes:
 
 
 def _answers(segmentation: SentencePieceSegmentation) -> Iterator[tuple[str, str]]:
-    """Every character and what the library makes of it, white space as " "."""
+    """Every character and the library's normalization of it, white space as " "."""
     normalizer, spaces = segmentation.normalizer(), str.maketrans(dict.fromkeys(WHITE, " "))
     points = [chr(p) for p in range(1, 0x110000) if not 0xD800 <= p < 0xE000 and p != 0x0A]
     if segmentation.charsmap:  # looks at neighbors, so each alone; without those that are no characters yet
@@ -376,8 +376,8 @@ def select(
 ) -> tuple[pa.Table, dict[str, float]]:
     """As `counts.select_counts`, but words of text without spaces are sampled by hash, however rare they are.
 
-    Halving the share whenever they are too many gives the same sample in any order of blocks. Statistics also:
-    ``unsegmented_words`` of more than `SEGMENTED_BYTES`, ``unsegmented_share`` of them kept.
+    The share is halved whenever there are too many, which gives the same sample in any order of blocks. Further
+    statistics: ``unsegmented_words`` of more than `SEGMENTED_BYTES`, ``unsegmented_share`` of them kept.
     """
     long, share, distinct = COUNTS.empty_table(), 1.0, 0
 

@@ -36,7 +36,7 @@ WHITE += "\u202f\u205f\u3000"
 """Unicode's White_Space: where the library's WhitespaceSplit splits."""
 
 _JOINING = frozenset("\r\u0e33\u0eb3\uff9e\uff9f\u0d4e")
-"""Letters and signs that join a cluster though their category does not say so (Unicode, GraphemeBreakProperty.txt)."""
+"""Letters and signs that join a cluster in spite of their category (Unicode, GraphemeBreakProperty.txt)."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -56,7 +56,7 @@ class Family(Protocol):
         """Raises `errors.ManifestInvalid` where plain text could produce a special or unused token."""
 
     def word_tokenizer(self, vocab: Vocab) -> Any:
-        """A `tokenizers.Tokenizer` for words of `segmentation`; never gives a special id but unk."""
+        """A `tokenizers.Tokenizer` for words of `segmentation`; of special ids it gives unk only."""
 
     def column_encoder(self, vocab: Vocab) -> ColumnEncoder:
         """Gives the ids of `word_tokenizer` for many words at once; leaves words that it is not proven for."""
@@ -95,7 +95,7 @@ class Vocab:
 
     def __post_init__(self) -> None:
         if len(set(self.tokens)) != len(self.tokens):
-            raise errors.ManifestInvalid("vocabulary", "a token stands in it twice", "learn or adopt it again")
+            raise errors.ManifestInvalid("vocabulary", "a token occurs in it twice", "learn or adopt it again")
         self.family.check(self)
 
     @property
@@ -184,7 +184,7 @@ def tokens_by_id(where: str, ids: Mapping[str, int]) -> list[str]:
 
 
 def add_specials(tokenizer: Any, vocab: Vocab) -> None:
-    """Register the special tokens with a library tokenizer, and make it put [CLS] and [SEP] around text."""
+    """Register the special tokens with a library tokenizer, and let it put [CLS] and [SEP] around text."""
     from tokenizers import AddedToken, processors
 
     special = [vocab.tokens[i] for i in sorted(dataclasses.astuple(vocab.specials))]

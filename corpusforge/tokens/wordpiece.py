@@ -1,7 +1,7 @@
 """The family of BERT: greedy longest match over words split at spaces and punctuation, ``##`` inside words.
 
 Ids of the specials are BERT's own where there are enough slots (google-research/bert, vocab.txt of
-uncased_L-12_H-768_A-12: [PAD] 0, [UNK] 100, [CLS] 101, [SEP] 102, [MASK] 103), so that what was written for BERT's
+uncased_L-12_H-768_A-12: [PAD] 0, [UNK] 100, [CLS] 101, [SEP] 102, [MASK] 103), so that software written for BERT's
 vocabulary works with any.
 
 Vocabularies are learned by `tokenizers`' WordPieceTrainer, which is byte-pair merges written as ``##`` pieces
@@ -37,7 +37,7 @@ BERT_UNUSED = 99
 """[unusedN] slots between [PAD] 0 and [UNK] 100 in BERT's own vocabularies."""
 
 MAX_WORD_CHARACTERS = 100
-"""Longer words are [UNK] (huggingface/tokenizers, models/wordpiece; google-research/bert said 200)."""
+"""Longer words are [UNK] (huggingface/tokenizers, models/wordpiece; google-research/bert: 200)."""
 
 NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 

@@ -13,9 +13,9 @@ PATTERN = regex.compile(r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\
 """openai/gpt-2, src/encoder.py."""
 
 
-def words(text: str, cutting: Gpt2Segmentation) -> list[str]:
+def words(text: str, segmentation: Gpt2Segmentation) -> list[str]:
     """Pre-tokens of one text, as text."""
-    pieces = cutting.pre_tokenizer().pre_tokenize_str(text)
+    pieces = segmentation.pre_tokenizer().pre_tokenize_str(text)
     return [bytes(BYTES[letter] for letter in piece).decode() for piece, _ in pieces]
 
 

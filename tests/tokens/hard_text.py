@@ -1,4 +1,4 @@
-"""Text that breaks tokenizers: any Unicode, and a mix of the characters that normalisation treats specially."""
+"""Text that breaks tokenizers: any Unicode, and a mix of the characters that normalization treats specially."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def test_chunks_change_nothing(texts: list[str], size: int, normalization: BertS
     assert together == [word for text in texts for word in wordpiece.words(text, normalization)]
 
 
-def test_long_rows_are_cut_at_white_space_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_rows_are_chunked_at_white_space_only(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = ["ab cd " * 50 + "x" * 300, "", "y" * 9000 + " end", "東京" * 100]
     monkeypatch.setattr(BertSplitter.chunks, "__defaults__", (64,))
     assert split(texts, UNCASED) == [wordpiece.words(text, UNCASED) for text in texts]

@@ -136,9 +136,9 @@ LEARNED: dict[str, Callable[[pa.Table], Vocab]] = {
 def test_words_of_real_text(shared_data: Path, family: str, name: str) -> None:
     with gzip.open(shared_data / name, "rt", encoding="utf-8") as file:
         texts = [json.loads(line)["text"] for line, _ in zip(file, range(20), strict=False)]
-    cutting = {"wordpiece": UNCASED, "bpe": GPT2}.get(family, ALBERT)
-    vocab = LEARNED[family](count_words(pa.array(texts[:5]), cutting))
-    distinct = count_words(pa.array(texts), cutting)["word"].to_pylist()
+    segmentation = {"wordpiece": UNCASED, "bpe": GPT2}.get(family, ALBERT)
+    vocab = LEARNED[family](count_words(pa.array(texts[:5]), segmentation))
+    distinct = count_words(pa.array(texts), segmentation)["word"].to_pylist()
     assert check(vocab, distinct) < len(distinct) * (0.1 if "_en" in name else 0.9)
 
 

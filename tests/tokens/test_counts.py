@@ -153,7 +153,7 @@ def test_counts_of_a_shard(tmp_path: Path) -> None:
     assert sum(reported) == unit.bytes
 
 
-def test_the_cut_of_batches_and_merges_changes_nothing(tmp_path: Path) -> None:
+def test_batches_and_merges_change_nothing(tmp_path: Path) -> None:
     digests = set()
     for rows, merge in [(1, 1), (7, 64), (40, 1 << 20)]:
         out = tmp_path / f"out-{rows}"

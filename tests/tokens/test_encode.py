@@ -100,7 +100,7 @@ def test_literal_specials_are_ordinary_pieces() -> None:
 
 
 @given(st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=9), st.integers(1, 60))
-def test_batch_cuts_change_nothing(texts: list[str], size: int) -> None:
+def test_batches_change_nothing(texts: list[str], size: int) -> None:
     batch = documents(texts)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("corpusforge.tokens.encode.BATCH_BYTES", size)

@@ -26,23 +26,23 @@ def rows_of(words: Words) -> list[list[str]]:
     return [values[a:b] for a, b in itertools.pairwise(words.offsets.tolist())]
 
 
-def split(texts: list[str], cutting: Gpt2Segmentation = GPT2) -> list[list[str]]:
-    return rows_of(splitter_for(cutting).split(*text_bytes(pa.array(texts, pa.string()))))
+def split(texts: list[str], segmentation: Gpt2Segmentation = GPT2) -> list[list[str]]:
+    return rows_of(splitter_for(segmentation).split(*text_bytes(pa.array(texts, pa.string()))))
 
 
 @given(gpt2_text.columns, st.sampled_from([GPT2, PREFIXED]))
-def test_words_are_the_librarys(texts: list[str], cutting: Gpt2Segmentation) -> None:
-    assert split(texts, cutting) == [gpt2.words(text, cutting) for text in texts]
+def test_words_are_the_librarys(texts: list[str], segmentation: Gpt2Segmentation) -> None:
+    assert split(texts, segmentation) == [gpt2.words(text, segmentation) for text in texts]
 
 
 @given(gpt2_text.columns, st.integers(1, 30), st.sampled_from([GPT2, PREFIXED]))
-def test_chunks_change_nothing(texts: list[str], size: int, cutting: Gpt2Segmentation) -> None:
-    chunks = splitter_for(cutting).chunks(*text_bytes(pa.array(texts, pa.string())), size)
+def test_chunks_change_nothing(texts: list[str], size: int, segmentation: Gpt2Segmentation) -> None:
+    chunks = splitter_for(segmentation).chunks(*text_bytes(pa.array(texts, pa.string())), size)
     together = [word for chunk in chunks for word in chunk.values.to_pylist()]
-    assert together == [word for text in texts for word in gpt2.words(text, cutting)]
+    assert together == [word for text in texts for word in gpt2.words(text, segmentation)]
 
 
-def test_long_rows_are_cut_before_white_space_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_rows_are_chunked_before_white_space_only(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = ["ab  cd \n" * 50 + "x" * 300, "", " " * 9000 + "end", "東京\u3000 \n" * 100, "'s" * 5000]
     monkeypatch.setattr(Gpt2Splitter.chunks, "__defaults__", (64,))
     assert split(texts) == [gpt2.words(text, GPT2) for text in texts]
@@ -105,14 +105,14 @@ POINTS = [chr(p) for p in range(0x110000) if not 0xD800 <= p < 0xE000]
 
 @pytest.mark.slow
 def test_every_character() -> None:
-    # What no neighbour changes: a class is asked for between letters, digits and signs, and used everywhere.
+    # Neighbors change nothing: a class is determined between letters, digits and signs, and used everywhere.
     texts = ["".join(f"a{c}1{c}!{c} {c}" for c in POINTS[at : at + 128]) for at in range(0, len(POINTS), 128)]
     assert split(texts) == [gpt2.words(text, GPT2) for text in texts]
 
 
 @pytest.mark.slow
 def test_white_space_of_the_library_is_pythons() -> None:
-    # What `cut_place` relies on.
+    # What `chunk_end` relies on.
     split(["".join(POINTS)])
     spaces = np.flatnonzero(splitter_for(GPT2)._classes == _SPACE).tolist()
     assert all(chr(point).isspace() for point in spaces)
