@@ -21,7 +21,7 @@ _HOMES = {
     "DedupeSpans": "dedupe",
     "DedupeDocuments": "dedupe",
     "CountWords": "vocab",
-    "BuildInstances": "build",
+    "BuildInstances": "instances",
     "BeamEngine": "engine",
 }
 

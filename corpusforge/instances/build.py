@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -24,16 +24,16 @@ import pyarrow.compute as pc
 from corpusforge import schemas, shards
 from corpusforge.arrays import offsets_of, slices
 from corpusforge.engine import Engine
-from corpusforge.instances.builder import Builder, BuildSettings
+from corpusforge.instances.builder import Builder, BuildSettings, Built
 from corpusforge.instances.formats import find_format
 from corpusforge.instances.mask_units import find_unit
 from corpusforge.instances.masking import MaskSettings, Specials
 from corpusforge.instances.negatives import (
     MergeCandidates,
+    Negatives,
     NegativeSettings,
     load_negatives,
     produce_candidates,
-    unpack_parts,
     write_negatives,
 )
 from corpusforge.instances.source import SentenceLimit
@@ -86,10 +86,9 @@ def run(
     encoded = token_units(scratch, len(units))
     negatives = ""
     if find_format(section.format).needs_negatives:
-        settings = NegativeSettings(seed, section.heldout, section.negatives_megabytes << 20)
+        settings = NegativeSettings.of(section, seed)
         negatives = gather_negatives(engine, encoded, scratch, vocab.size, settings, progress)
-    copies = section.copies if section.masking == "duplicated" else 1
-    building = BuildWork(output, settings_of(vocab, section, seed), copies, section.heldout, negatives)
+    building = BuildWork(output, settings_of(vocab, section, seed), copies_of(section), section.heldout, negatives)
     engine.map(building, encoded, [u.bytes for u in encoded], label="build", folder=output, progress=progress)
     _, _, statistics = shards.gather(shards.load_entries(scratch, len(units)))
     shards.remove(scratch)
@@ -127,7 +126,7 @@ def _write_negatives(
     scratch: str, units: int, vocab_size: int, settings: NegativeSettings, key: int, blocks: Iterable[bytes]
 ) -> None:
     paths = [unit.path for unit in token_units(scratch, units)]
-    write_negatives(scratch, paths, vocab_size, settings, map(unpack_parts, blocks))
+    write_negatives(scratch, paths, vocab_size, settings, blocks)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -157,16 +156,23 @@ class EncodeWork:
                 return output.result(resumed=True)
             encoder, position = _encoder(self.vocab, self.word_starts, self.joins), 0
             for documents, size in _by_text(unit.path):
-                encoded = encoder.encode_counted(documents)
-                tokens, statistics = encoded.tokens, encoded.statistics
-                if self.limit:
-                    tokens, counted = self.limit(tokens)
-                    statistics = {**statistics, **counted}
-                tokens = with_draws(tokens, documents) if by_url else tokens
+                tokens, statistics = encode_documents(encoder, documents, self.heldout_by, self.limit)
                 position += documents.num_rows
                 output.write({"tokens": tokens}, position=position, size=size, tallies={}, statistics=statistics)
                 advance(_bytes(unit, position - documents.num_rows, position))
             return output.finish()
+
+
+def encode_documents(
+    encoder: Encoder, documents: pa.RecordBatch, heldout_by: str, limit: SentenceLimit | None
+) -> tuple[pa.RecordBatch, dict[str, int]]:
+    """TOKENS of a DOCUMENTS batch, and statistics; the rest as in `EncodeWork`."""
+    encoded = encoder.encode_counted(documents)
+    tokens, statistics = encoded.tokens, encoded.statistics
+    if limit:
+        tokens, counted = limit(tokens)
+        statistics = {**statistics, **counted}
+    return with_draws(tokens, documents) if heldout_by == "url" else tokens, statistics
 
 
 @functools.lru_cache(maxsize=1)
@@ -211,7 +217,9 @@ class BuildWork:
 
     def __call__(self, unit: ShardUnit, advance: Advance) -> UnitResult:
         """Build what the finished shards of a unit do not cover. ``advance`` in bytes of the TOKENS shard."""
-        builders = self._builders()
+        builders = builders_of(
+            self.settings, functools.partial(load_negatives, self.negatives) if self.negatives else None
+        )
         tables = {split: (builder.schema, "arrow") for split, builder in builders.items()}
         with UnitOutput(self.output, unit.number, tables, self.shard_bytes) as output:
             if output.done:
@@ -229,16 +237,30 @@ class BuildWork:
 
     def _build(self, tokens: pa.RecordBatch, builders: dict[str, Builder], output: UnitOutput) -> None:
         """Write the instances of some documents; their position counts once all of them are written."""
-        for split, part in split_tokens(tokens, self.settings.seed, self.heldout).items():
-            for built in builders[split].copies(part, self.copies if split == "train" else 1):
-                found, at = {split: built.statistics}, output.position
-                output.write({split: built.instances}, position=at, size=0, tallies={}, statistics=found)
+        for split, built in build_parts(tokens, builders, self.copies, self.heldout):
+            statistics, at = {split: built.statistics}, output.position
+            output.write({split: built.instances}, position=at, size=0, tallies={}, statistics=statistics)
 
-    def _builders(self) -> dict[str, Builder]:
-        settings = {"train": self.settings, "heldout": dataclasses.replace(self.settings, stored_masks=True)}
-        if not self.negatives:
-            return {split: Builder(settings[split]) for split in SPLITS}
-        return {split: Builder(settings[split], load_negatives(self.negatives, split)) for split in SPLITS}
+
+def builders_of(settings: BuildSettings, negatives: Callable[[str], Negatives] | None) -> dict[str, Builder]:
+    """A builder for each part. ``settings``: of the training part; ``negatives(part)``: None for formats without."""
+    every = {"train": settings, "heldout": dataclasses.replace(settings, stored_masks=True)}
+    return {split: Builder(every[split], negatives(split) if negatives else None) for split in SPLITS}
+
+
+def build_parts(
+    tokens: pa.RecordBatch, builders: dict[str, Builder], copies: int, heldout: float
+) -> Iterator[tuple[str, Built]]:
+    """The instances of a TOKENS batch, with their part; ``copies``: of the training part."""
+    seed = builders["train"].settings.seed
+    for split, part in split_tokens(tokens, seed, heldout).items():
+        for built in builders[split].copies(part, copies if split == "train" else 1):
+            yield split, built
+
+
+def copies_of(section: Instances) -> int:
+    """How many copies of the training part the section [instances] wants."""
+    return section.copies if section.masking == "duplicated" else 1
 
 
 def limit_of(section: Instances) -> SentenceLimit:

@@ -12,7 +12,7 @@ and held-out part have tables of their own, so random segments never cross betwe
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from corpusforge.arrays import I64, U64, Bools, move, offsets_of, ranges
 from corpusforge.instances.masking import Ids
 from corpusforge.instances.source import Source, list_column, read_source
 from corpusforge.instances.splits import SPLITS, split_tokens
+from corpusforge.sections import Instances
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
@@ -223,31 +224,72 @@ class NegativeSettings:
     heldout: float
     budget: int
 
+    @classmethod
+    def of(cls, section: Instances, seed: int) -> NegativeSettings:
+        """Those of the section [instances]."""
+        return cls(seed, section.heldout, section.negatives_megabytes << 20)
+
     def budget_of(self, split: str) -> int:
         """Bytes for one part; a megabyte at least, for held-out parts of small corpora."""
         share = self.heldout if split == "heldout" else 1 - self.heldout
         return max(int(self.budget * share), 1 << 20)
 
 
-def candidates_of_shard(path: str, settings: NegativeSettings) -> dict[str, bytes]:
-    """Which documents of a TOKENS shard may become negatives, packed, by part; at most what the budget holds."""
+def pack_candidates(batches: Iterable[pa.RecordBatch], settings: NegativeSettings) -> bytes:
+    """Which documents of some TOKENS batches may become negatives, of both parts; at most what the budget holds."""
     kept = {split: Candidates.unpack(b"") for split in SPLITS}
-    for tokens in shards.read_shard(path):
+    for tokens in batches:
         for split, part in split_tokens(tokens, settings.seed, settings.heldout).items():
             budget = settings.budget_of(split)
             more = candidates_of(read_source(part), settings.seed, budget)
             kept[split] = keep_smallest([kept[split], more], budget)
-    return {split: candidates.pack() for split, candidates in kept.items()}
+    return _pack_parts(kept)
 
 
-def merge_candidates(blocks: Iterable[dict[str, bytes]], settings: NegativeSettings) -> dict[str, bytes]:
-    """Candidates of many shards as those of one; associative and commutative."""
-    kept = {split: Candidates.unpack(b"") for split in SPLITS}
-    for block in blocks:
-        for split in SPLITS:
-            both = [kept[split], Candidates.unpack(block[split])]
-            kept[split] = keep_smallest(both, settings.budget_of(split))
-    return {split: candidates.pack() for split, candidates in kept.items()}
+@dataclasses.dataclass(frozen=True)
+class MergeCandidates:
+    """Packed candidates of many shards as those of one: associative and commutative, also of none."""
+
+    settings: NegativeSettings
+
+    def __call__(self, blocks: Iterable[bytes]) -> bytes:
+        kept = {split: Candidates.unpack(b"") for split in SPLITS}
+        for block in blocks:
+            for split, more in _unpack_parts(block).items():
+                kept[split] = keep_smallest([kept[split], more], self.settings.budget_of(split))
+        return _pack_parts(kept)
+
+
+def _pack_parts(candidates: dict[str, Candidates]) -> bytes:
+    """The length of the first part, then both."""
+    first, second = (candidates[split].pack() for split in SPLITS)
+    return len(first).to_bytes(8, "little") + first + second
+
+
+def _unpack_parts(block: bytes) -> dict[str, Candidates]:
+    cut = 8 + int.from_bytes(block[:8], "little")
+    return {split: Candidates.unpack(part) for split, part in zip(SPLITS, (block[8:cut], block[cut:]), strict=True)}
+
+
+def take_parts(
+    batches: Iterable[pa.RecordBatch], settings: NegativeSettings, candidates: bytes
+) -> Iterator[tuple[str, Taken]]:
+    """The negatives in TOKENS batches, with their part. ``candidates``: packed, of the whole corpus."""
+    limits = {split: found.limit(settings.budget_of(split)) for split, found in _unpack_parts(candidates).items()}
+    for tokens in batches:
+        for split, part in split_tokens(tokens, settings.seed, settings.heldout).items():
+            taken = take_negatives(read_source(part), settings.seed, limits[split])
+            if len(taken.keys):
+                yield split, taken
+
+
+def negatives_tables(taken: Iterable[tuple[str, Taken]], vocab_size: int) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The NEGATIVES of both parts, one after the other."""
+    parts: dict[str, list[Taken]] = {split: [] for split in SPLITS}
+    for split, more in taken:
+        parts[split].append(more)
+    for split in SPLITS:
+        yield split, negatives_table(parts[split], vocab_size)
 
 
 def write_negatives(
@@ -255,26 +297,20 @@ def write_negatives(
     paths: Sequence[str],
     vocab_size: int,
     settings: NegativeSettings,
-    candidates: Iterable[dict[str, bytes]] | None = None,
+    candidates: Iterable[bytes] | None = None,
 ) -> str:
     """Write ``negatives/train.arrow`` and ``negatives/heldout.arrow`` below ``output`` and return their folder.
 
-    ``paths``: all TOKENS shards; ``candidates``: those of each shard (read here if None).
+    ``paths``: all TOKENS shards; ``candidates``: packed, of all shards (read here if None).
     Does nothing where both are there. Memory: about twice the budget.
     """
     folder = shards.join(output, "negatives")
     if all(shards.exists(shards.join(folder, f"{split}.arrow")) for split in SPLITS):
         return folder
-    blocks = (candidates_of_shard(path, settings) for path in paths) if candidates is None else candidates
-    merged = merge_candidates(blocks, settings)
-    limits = {split: Candidates.unpack(merged[split]).limit(settings.budget_of(split)) for split in SPLITS}
-    taken: dict[str, list[Taken]] = {split: [] for split in SPLITS}
-    for path in paths:
-        for tokens in shards.read_shard(path):
-            for split, part in split_tokens(tokens, settings.seed, settings.heldout).items():
-                taken[split].append(take_negatives(read_source(part), settings.seed, limits[split]))
-    for split in SPLITS:
-        table = negatives_table(taken[split], vocab_size)
+    blocks = (pack_candidates(shards.read_shard(p), settings) for p in paths) if candidates is None else candidates
+    merged = MergeCandidates(settings)(blocks)
+    batches = (tokens for path in paths for tokens in shards.read_shard(path))
+    for split, table in negatives_tables(take_parts(batches, settings, merged), vocab_size):
         writer = shards.ShardWriter(folder, f"{split}.arrow", table.schema, "arrow")
         writer.write(table)
         writer.finish()
@@ -295,28 +331,6 @@ def negatives_of(table: Callable[[str], pa.RecordBatch], split: str) -> Negative
     return own
 
 
-@dataclasses.dataclass(frozen=True)
-class MergeCandidates:
-    """Candidates of many parts as those of one; applied to a few at a time, in any order, or to none."""
-
-    settings: NegativeSettings
-
-    def __call__(self, blocks: Iterable[bytes]) -> bytes:
-        return pack_parts(merge_candidates(map(unpack_parts, blocks), self.settings))
-
-
-def pack_parts(candidates: dict[str, bytes]) -> bytes:
-    """The packed candidates of all parts as one block: the length of the first, then both."""
-    first, second = (candidates[split] for split in SPLITS)
-    return len(first).to_bytes(8, "little") + first + second
-
-
-def unpack_parts(block: bytes) -> dict[str, bytes]:
-    """The inverse of `pack_parts`."""
-    cut = 8 + int.from_bytes(block[:8], "little")
-    return dict(zip(SPLITS, (block[8:cut], block[cut:]), strict=True))
-
-
 def produce_candidates(settings: NegativeSettings, path: str) -> list[tuple[int, bytes]]:
     """The candidates of a TOKENS shard as a block; all shards have the same key."""
-    return [(0, pack_parts(candidates_of_shard(path, settings)))]
+    return [(0, pack_candidates(shards.read_shard(path), settings))]

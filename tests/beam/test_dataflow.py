@@ -91,7 +91,7 @@ def test_clean_is_submitted(dataflow: FakeDataflow) -> None:
 def test_dedupe_is_submitted(dataflow: FakeDataflow) -> None:
     main_of("dedupe").main(["--input", f"gs://{BUCKET}/clean", *flags(dataflow, "dedupe")])
     found = steps(submitted(dataflow))
-    for name in ("Hash", "ByHash", "FindLosers", "ByBatch", "Ask", "Join", "Cut"):
+    for name in ("Hash", "ByHash", "FindDuplicates", "ByBatch", "Ask", "Join", "Cut"):
         assert f"DedupeSpans/{name}" in found
 
 

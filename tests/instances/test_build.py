@@ -156,10 +156,9 @@ def test_random_segments_never_cross_between_train_and_heldout(whole):
 def test_negatives_from_candidates_of_shards(whole, tmp_path):
     units = encode(tmp_path, [0, 100, 400])
     paths = [unit.path for unit in units]
-    candidates = [negatives.candidates_of_shard(path, NEGATIVES) for path in reversed(paths)]
-    merged = negatives.merge_candidates(
-        [negatives.merge_candidates(candidates[:1], NEGATIVES), candidates[1]], NEGATIVES
-    )
+    merge = negatives.MergeCandidates(NEGATIVES)
+    candidates = [negatives.pack_candidates(shards.read_shard(path), NEGATIVES) for path in reversed(paths)]
+    merged = merge([merge(candidates[:1]), candidates[1]])
     folder = negatives.write_negatives(str(tmp_path / "a"), paths, VOCAB.size, NEGATIVES, [merged])
     for split in splits.SPLITS:
         mine = (Path(folder) / f"{split}.arrow").read_bytes()

@@ -1,0 +1,124 @@
+"""The transform `BuildInstances`: the stage `build-instances` for pipelines of your own.
+
+    batches -> token ids                                                   (in one step with what comes before)
+    token ids -> packed candidates -> the smallest of all -> negatives, a side input   (formats that need them)
+    token ids + negatives -> instances, and as ``heldout`` those of held-out documents
+
+Token ids are never shuffled. The negatives are the same documents as the stage's, and every random choice is keyed by
+document, so the result is that of the stage, however the documents are cut into batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from corpusforge.beam.io import in_batches
+from corpusforge.beam.sdk import as_itself, beam
+from corpusforge.instances.build import (
+    build_parts,
+    builders_of,
+    copies_of,
+    encode_documents,
+    limit_of,
+    settings_of,
+)
+from corpusforge.instances.builder import BuildSettings
+from corpusforge.instances.formats import find_format
+from corpusforge.instances.negatives import (
+    MergeCandidates,
+    NegativeSettings,
+    Taken,
+    negatives_of,
+    negatives_tables,
+    pack_candidates,
+    take_parts,
+)
+from corpusforge.instances.source import SentenceLimit
+from corpusforge.sections import Instances
+from corpusforge.tokens.mask_lexicon import joiner_of
+
+if TYPE_CHECKING:
+    from corpusforge.tokens.mask_lexicon import WordJoiner
+    from corpusforge.tokens.vocab import Vocab
+
+HELDOUT = "heldout"
+"""Tag of the second output."""
+
+
+class BuildInstances(beam.PTransform):  # type: ignore[misc, name-defined]
+    """DOCUMENTS batches to INSTANCES batches; those of held-out documents are the output ``heldout``.
+
+    ``section``: a recipe's [instances]; ``seed``: the recipe's.
+
+        train, heldout = documents | BuildInstances(vocab, sections.Instances(format="segment-pair"), seed=0)
+    """
+
+    def __init__(self, vocab: Vocab, section: Instances, *, seed: int = 0) -> None:
+        super().__init__()
+        self.vocab, self.section, self.joins = vocab, section, joiner_of(vocab, section)
+        self.settings, self.negatives = settings_of(vocab, section, seed), NegativeSettings.of(section, seed)
+
+    def expand(self, documents: Any) -> Any:
+        section = self.section
+        encode = _Encode(self.vocab, self.settings.word_starts, self.joins, section.heldout_by, limit_of(section))
+        tokens = documents | "Encode" >> beam.ParDo(encode).with_output_types(pa.RecordBatch)
+        sides = [beam.pvalue.AsSingleton(self._tables(tokens))] if find_format(section.format).needs_negatives else []
+        building = beam.FlatMap(_build, self.settings, copies_of(section), section.heldout, *sides)
+        return in_batches(tokens | "Build" >> building.with_outputs(HELDOUT, main="train"))
+
+    def _tables(self, tokens: Any) -> Any:
+        """The tables of negatives of both parts, one element."""
+        settings = self.negatives
+        candidates = tokens | "Candidates" >> beam.Map(_candidates, settings)
+        smallest = candidates | "Smallest" >> beam.CombineGlobally(MergeCandidates(settings))
+        taken = tokens | "TakeNegatives" >> beam.FlatMap(_take, settings, beam.pvalue.AsSingleton(smallest))
+        gathered = taken | "GatherNegatives" >> beam.CombineGlobally(beam.combiners.ToListCombineFn())
+        return gathered | "Negatives" >> beam.Map(_negatives, self.vocab.size)
+
+
+class _Encode(beam.DoFn):  # type: ignore[misc, name-defined]
+    """DOCUMENTS -> TOKENS."""
+
+    def __init__(
+        self, vocab: Vocab, word_starts: bool, joins: WordJoiner | None, heldout_by: str, limit: SentenceLimit
+    ) -> None:
+        self.vocab, self.word_starts, self.joins = vocab, word_starts, joins
+        self.heldout_by, self.limit = heldout_by, limit
+
+    def setup(self) -> None:
+        from corpusforge.tokens.encode import Encoder
+
+        self._encoder = Encoder(self.vocab, word_starts=self.word_starts, joiner=self.joins)
+
+    def process(self, documents: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        yield encode_documents(self._encoder, documents, self.heldout_by, self.limit)[0]
+
+
+def _candidates(tokens: pa.RecordBatch, settings: NegativeSettings) -> bytes:
+    return pack_candidates([tokens], settings)
+
+
+def _take(tokens: pa.RecordBatch, settings: NegativeSettings, candidates: bytes) -> Iterator[tuple[str, Taken]]:
+    return take_parts([tokens], settings, candidates)
+
+
+def _negatives(taken: Iterable[tuple[str, Taken]], vocab_size: int) -> dict[str, pa.RecordBatch]:
+    return dict(negatives_tables(taken, vocab_size))
+
+
+def _build(
+    tokens: pa.RecordBatch,
+    settings: BuildSettings,
+    copies: int,
+    heldout: float,
+    tables: dict[str, pa.RecordBatch] | None = None,
+) -> Iterator[Any]:
+    """INSTANCES of the training part; as ``heldout``, those of the other."""
+    with as_itself():
+        builders = builders_of(settings, (lambda split: negatives_of(tables.__getitem__, split)) if tables else None)
+        for split, built in build_parts(tokens, builders, copies, heldout):
+            if built.instances.num_rows:
+                yield built.instances if split == "train" else beam.pvalue.TaggedOutput(HELDOUT, built.instances)
