@@ -164,8 +164,8 @@ _CUT = ("min_sentences", "min_words")
 _SIMILAR = ("fold_numbers", "threshold", "permutations", "shingle_words")
 
 METHODS = {
-    "lines": Method("equal lines (C4)", (*_CUT, "sentences")),
-    "exact-spans": Method("equal spans of sentences (T5)", ("span_sentences", *_CUT, "fold_numbers")),
+    "lines": Method("equal lines, as C4", (*_CUT, "sentences")),
+    "exact-spans": Method("equal spans of sentences, as T5", ("span_sentences", *_CUT, "fold_numbers")),
     "near-spans": Method("similar spans of sentences", ("span_sentences", *_CUT, *_SIMILAR)),
     "documents": Method("similar documents", (*_SIMILAR, "index", "export_signatures")),
 }
@@ -184,7 +184,7 @@ class Dedupe:
     method: tuple[str, ...] = option(
         ("exact-spans",),
         "what counts as a duplicate, one or several, run in the order given: "
-        + ", ".join(f"{name}: {method.help}" for name, method in METHODS.items()),
+        + ", ".join(f"{name} ({method.help})" for name, method in METHODS.items()),
         check=some_of(*METHODS),
     )
     span_sentences: int = option(
