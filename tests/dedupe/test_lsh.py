@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge.dedupe import lsh
-from corpusforge.dedupe.lsh import Bands, band_hashes, bands_for, bucket_pairs, similarity
+from corpusforge.dedupe.lsh import Bands, band_hashes, bands_for, bucket_pairs, count_pairs, similarity
+from corpusforge.dedupe.pairs import find_shared
 from tests.draws import draws
 
 
@@ -98,3 +100,23 @@ def test_a_pair_of_two_bands_comes_once() -> None:
     rows = np.array([0, 0, 1, 1])
     pairs = rows[bucket_pairs(buckets, (rows,))]
     assert pairs.tolist() == [[0, 1], [0, 1]]  # rows of the caller; it is the caller's to fuse them by item
+
+
+@given(st.lists(st.lists(st.integers(0, 2**32 - 1) | st.sampled_from([5, 2**31, 2**32 - 1])), max_size=4))
+def test_shared_marks_equal_counting(blocks: list[list[int]]) -> None:
+    width = 10
+    found = find_shared((np.array(block, "<u4").tobytes() for block in blocks), width)
+    counts = Counter(mark for block in blocks for mark in block)
+    heads = {mark >> 32 - width for mark, count in counts.items() if count > 1}
+    bits = np.unpackbits(np.frombuffer(found.bits, np.uint8), bitorder="little")
+    assert set(np.flatnonzero(bits).tolist()) == heads
+    assert found.hashes == sum(count for mark, count in counts.items() if mark >> 32 - width in heads)
+    assert found.pairs == count_pairs(np.array(list(counts.values()), np.int64))
+
+
+@given(st.lists(st.integers(1, 60), max_size=6))
+@draws(50)
+def test_pairs_are_as_many_as_counted(sizes: list[int]) -> None:
+    buckets = np.repeat(np.arange(len(sizes), dtype=np.uint64), sizes)
+    assert len(bucket_pairs(buckets, (np.arange(len(buckets)),))) == count_pairs(np.array(sizes, np.int64))
+    assert lsh.NEIGHBORS * 2 < 60

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from corpusforge import errors, schemas, shards
 from corpusforge.dedupe import memory
-from corpusforge.dedupe.memory import exact_bytes, exact_rounds, largest_document
+from corpusforge.dedupe.memory import exact_bytes, exact_rounds, largest_document, mark_rounds, pair_rounds
 from corpusforge.units import ShardUnit
 
 
@@ -71,3 +71,9 @@ def test_planned_rounds_fit_the_budget(total: int, budget: int, partitions: int)
     rounds = exact_rounds(total, budget, partitions)
     assert exact_bytes(total, rounds, partitions) <= budget
     assert rounds == 1 or exact_bytes(total, 1, partitions) > budget
+
+
+def test_rounds_grow_with_the_corpus() -> None:
+    assert pair_rounds(0, 0, 1 << 30) == mark_rounds(0, 1 << 30, 16) == 1
+    assert mark_rounds(10**9, 1 << 30, 16) > mark_rounds(10**9, 1 << 31, 16)
+    assert pair_rounds(10**8, 10**8, 1 << 30) > pair_rounds(10**8, 10**7, 1 << 30)

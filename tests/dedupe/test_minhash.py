@@ -1,4 +1,4 @@
-"""Signatures against sets of Python strings: of spans and documents, and as estimates of the Jaccard similarity."""
+"""Signatures against sets of Python strings, and similarities against Python sets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from corpusforge.dedupe.minhash import Signer, range_minima
+from corpusforge.dedupe import minhash as room
+from corpusforge.dedupe.minhash import Sets, Signer, jaccard, range_minima
 from corpusforge.dedupe.normalize import hash_words, whole_documents
 from corpusforge.sentences.splitter import sentence_spans
 from corpusforge.text import Spans, text_bytes
@@ -19,8 +20,11 @@ from tests.oracles.spans import words_of
 CHARACTERS = st.one_of(
     st.sampled_from("abAB ., -'’\n\t$+_0७9éÉßİKÅȺẞΣς。、中文ひカกກမក한\u00ad\u200b😀Ა"), st.characters(codec="utf-8")
 )
+
 WORDS = st.sampled_from(["a", "b", "the", "B", "c-d", "…", "中文", "anti-clockwise", "İ", "x" * 70, "encyclopaedia9"])
+
 SENTENCE = st.lists(WORDS, max_size=9).map(" ".join)
+
 DOCUMENTS = st.lists(st.lists(SENTENCE, max_size=6), max_size=4)
 
 
@@ -170,3 +174,26 @@ def test_the_seed_changes_the_permutations() -> None:
     assert (Signer(seed=1).multipliers() != Signer(seed=2).multipliers()).any()
     assert len(set(Signer(256).multipliers().tolist())) == 256
     assert (Signer(64).multipliers() == Signer(128).multipliers()[:64]).all()
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 40), st.integers(1, 30), st.sampled_from([1, 50, room._CELLS]))
+def test_equals_sets(seed: int, pairs: int, longest: int, cells: int) -> None:
+    random = np.random.default_rng(seed)
+    sides = []
+    for _ in range(2):
+        hashes = random.integers(0, 40, 200, dtype=np.uint32) | np.uint32(1)
+        starts = random.integers(0, 200 - longest, pairs)
+        sides += [hashes, starts, starts + random.integers(1, longest + 1, pairs)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(room, "_CELLS", cells)
+        found = jaccard(Sets(*sides[:3]), Sets(*sides[3:]))
+    for row in range(pairs):
+        left, right = (set(sides[k][sides[k + 1][row] : sides[k + 2][row]].tolist()) for k in (0, 3))
+        assert found[row] == np.float32(len(left & right) / len(left | right))
+
+
+def test_large_hashes_stay_apart() -> None:
+    hashes = np.array([2**32 - 1, 2**32 - 3, 1, 3], np.uint32)
+    zero, two, four = np.array([0]), np.array([2]), np.array([4])
+    assert jaccard(Sets(hashes, zero, two), Sets(hashes, two, four)).tolist() == [0]
+    assert jaccard(Sets(hashes, zero, four), Sets(hashes, zero, two)).tolist() == [0.5]

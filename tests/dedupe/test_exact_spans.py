@@ -1,23 +1,35 @@
-"""The units of work: hostile shapes, going on after a crash, and what is written."""
+"""Exact spans from shards to shards: against the brute-force oracle, hostile shapes, resuming after a crash."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import random
+import tempfile
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from corpusforge import schemas, shards
+from corpusforge.content import ContentDigest
 from corpusforge.dedupe import exact_spans, job
 from corpusforge.dedupe.cut import Cut
 from corpusforge.dedupe.exact_spans import CutWork, HashWork, span_blocks
 from corpusforge.seeds import document_keys
 from tests.dedupe.in_process import dedupe_units, documents_batch, read_table, write_units
+from tests.draws import draws
+from tests.oracles import spans as oracle
 
 PAGE = "The quick fox ran. It met a dog. They spoke at length. Then it left. Nobody saw it again.\n"
+
+SENTENCES = ["Aa b.", "aa, B!", "Cc d?", "Ee é.", "ee É!", "...", "F f.", "G 1.", "G 2.", "你好。", "!!"]
+
+GAPS = [" ", "\n", "  ", " \n ", "\n\n"]
 
 
 def texts_of(documents: Any) -> dict[str, str]:
@@ -62,74 +74,6 @@ def test_short_documents_have_no_spans(tmp_path: Path) -> None:
     assert texts_of(documents) == dict(rows)
     assert repeats.num_rows == 0
     assert tallies == {}
-
-
-@pytest.mark.parametrize(
-    ("text", "left"),
-    [
-        ("X one. {0} Y two.", "X one. Y two."),
-        ("X one.\n{0} Y two.", "X one.\nY two."),
-        ("X one. {0}\nY two.", "X one.\nY two."),
-        ("X one.  {0} Y two.", "X one.  Y two."),
-        ("X one.\n\n{0}\nY two.", "X one.\n\nY two."),
-        (" {0} Y two.\n", " Y two.\n"),
-        ("\nX one. {0} \n", "\nX one. \n"),
-        ("X one. {0} {0} Y two.", "X one. Y two."),
-        ("X one. {0} Z mid. {0}\nY two.", "X one. Z mid.\nY two."),
-    ],
-)
-def test_white_space_around_cuts(tmp_path: Path, text: str, left: str) -> None:
-    ids = _ordered_ids()
-    passage = "It began. It went on. It ended."
-    units = write_units(tmp_path / "in", [[(ids[1], text.format(passage)), (ids[0], passage)]])
-    documents, repeats, _, _ = dedupe_units(units, tmp_path / "out", min_sentences=0)
-    assert texts_of(documents) == {ids[0]: passage, ids[1]: left}
-    for row in repeats.to_pylist():
-        assert text.format(passage).encode()[row["start"] : row["stop"]].decode() == row["text"]
-        assert (row["kept_document"], row["kept_start"]) == (ids[0], 0)
-
-
-def test_a_line_break_inside_the_cut_is_kept(tmp_path: Path) -> None:
-    ids = _ordered_ids()
-    passage = "It began.\nIt went on. It ended."
-    units = write_units(tmp_path / "in", [[(ids[0], passage), (ids[1], f"X one. {passage} Y two.")]])
-    documents, _, _, _ = dedupe_units(units, tmp_path / "out", min_sentences=0)
-    assert texts_of(documents)[ids[1]] == "X one.\nY two."
-
-
-def test_audit_rows_end_where_either_document_ends(tmp_path: Path) -> None:
-    ids = _ordered_ids(3)
-    head, tail = "A one. B two. C three.", "D four. E five. F six."
-    both = f"{head} {tail}"
-    for number, texts in enumerate([(both, head, tail), (head, tail, both)]):
-        units = write_units(tmp_path / f"in-{number}", [list(zip(ids, texts, strict=True))])
-        _, repeats, _, _ = dedupe_units(units, tmp_path / f"out-{number}")
-        rows = [tuple(row.values()) for row in repeats.to_pylist() if row["reason"] == "span:repeated"]
-        if number == 0:
-            found = [(ids[1], 0, head, ids[0], 0), (ids[2], 0, tail, ids[0], len(head) + 1)]
-        else:
-            found = [(ids[2], 0, head, ids[0], 0), (ids[2], len(head) + 1, tail, ids[1], 0)]
-        assert [(row[0], row[2], *row[4:7]) for row in rows] == found
-
-
-def test_slices_go_on_in_any_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    batches = [documents_batch([(f"{b}-{i}", PAGE * (i + 1)) for i in range(n)]) for b, n in enumerate((3, 0, 5, 4))]
-    monkeypatch.setattr(shards, "read_shard", lambda _: iter(batches))
-    monkeypatch.setattr(job, "SLICE_BYTES", 2 * len(PAGE))
-    whole = [s.column("id").to_pylist() for s in job.slices("")]
-    assert [i for part in whole for i in part] == [i for batch in batches for i in batch.column("id").to_pylist()]
-    for number in range(len(whole) + 1):
-        skip = sum(len(part) for part in whole[:number])
-        assert [s.column("id").to_pylist() for s in job.slices("", skip)] == whole[number:]
-
-
-def test_documents_that_lost_nothing_are_never_dropped(tmp_path: Path) -> None:
-    rows = [("a", "Short."), ("b", PAGE), ("c", PAGE + "Only this. And this.")]
-    units = write_units(tmp_path / "in", [rows])
-    documents, repeats, tallies, _ = dedupe_units(units, tmp_path / "out", min_sentences=0, min_words=5)
-    assert "a" in texts_of(documents)
-    assert tallies["page:few-words"]["rows"] + tallies.get("page:few-sentences", {"rows": 0})["rows"] == 1
-    assert schemas.REPEATS.names == repeats.schema.names
 
 
 def test_same_id_twice_keeps_one(tmp_path: Path) -> None:
@@ -201,14 +145,6 @@ def test_a_dry_run_counts_the_same_and_writes_no_documents(tmp_path: Path) -> No
     assert not (tmp_path / "dry/documents").exists()
 
 
-def test_progress_covers_the_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job, "SLICE_BYTES", 300)
-    units = write_units(tmp_path / "in", [[(str(i), PAGE) for i in range(64)]])
-    told: list[int] = []
-    HashWork(str(tmp_path / "h"))(units[0], told.append)
-    assert units[0].bytes * 0.95 <= sum(told) <= units[0].bytes
-
-
 def test_output_opens_as_the_documented_tables(tmp_path: Path) -> None:
     units = write_units(tmp_path / "in", [[("a", PAGE), ("b", PAGE)]])
     dedupe_units(units, tmp_path / "out")
@@ -228,3 +164,100 @@ def _files(folder: Path) -> dict[str, str]:
 def _ordered_ids(count: int = 2) -> list[str]:
     """Ids in the order of kept copies."""
     return sorted(["one", "two", "three"][:count], key=lambda name: int(document_keys([name])[0]))
+
+
+@st.composite
+def corpora(draw: st.DrawFn) -> dict[str, str]:
+    texts = draw(
+        st.lists(st.lists(st.tuples(st.sampled_from(SENTENCES), st.sampled_from(GAPS)), max_size=12), max_size=7)
+    )
+    ends = draw(st.lists(st.sampled_from(["", "", " ", "\n"]), min_size=2, max_size=2))
+    return {f"d{i}": ends[0] + "".join(s + g for s, g in rows) + ends[1] for i, rows in enumerate(texts)}
+
+
+def digest(table: pa.Table) -> str:
+    total = ContentDigest()
+    for batch in table.to_batches():
+        total.add(batch)
+    return total.hex()
+
+
+def grouped(corpus: dict[str, str], seed: int, groups: int) -> list[list[tuple[str, str]]]:
+    """The corpus in random order in ``groups`` shards, some perhaps empty."""
+    dice = random.Random(seed)
+    rows = list(corpus.items())
+    dice.shuffle(rows)
+    found: list[list[tuple[str, str]]] = [[] for _ in range(groups)]
+    for row in rows:
+        found[dice.randrange(groups)].append(row)
+    return found
+
+
+def run(
+    groups: list[list[tuple[str, str]]], **options: Any
+) -> tuple[pa.Table, pa.Table, dict[str, Any], dict[str, Any]]:
+    with tempfile.TemporaryDirectory() as folder:
+        units = write_units(Path(folder) / "in", groups)
+        return dedupe_units(units, Path(folder) / "out", **options)
+
+
+def rows_of(repeats: pa.Table) -> list[tuple[Any, ...]]:
+    """The rows as the oracle gives them."""
+    assert {(row["method"], row["similarity"]) for row in repeats.to_pylist()} <= {("exact-spans", None)}
+    return [tuple(row.values())[:7] for row in repeats.to_pylist()]
+
+
+def sentence_words(text: str) -> list[tuple[str, ...]]:
+    raw = text.encode()
+    return [oracle.words_of(raw[a:b].decode()) for a, b in oracle.sentences_of(text)]
+
+
+@given(corpora(), st.integers(1, 4), st.sampled_from([0, 1, 3]), st.sampled_from([0, 4]), st.booleans(), st.integers())
+@draws(60)
+def test_equals_the_oracle(
+    corpus: dict[str, str], length: int, sentences: int, words: int, fold: bool, seed: int
+) -> None:
+    dice = random.Random(seed)
+    keep = dice.choice(["hash", "longest"])
+    documents, repeats, tallies, statistics = run(
+        grouped(corpus, seed, dice.randint(1, 4)),
+        partitions=dice.randint(1, 5),
+        rounds=dice.randint(1, 3),
+        span_sentences=length,
+        fold_numbers=fold,
+        min_sentences=sentences,
+        min_words=words,
+        keep=keep,
+    )
+    floors = {"min_sentences": sentences, "min_words": words}
+    expected = oracle.dedupe(corpus, length=length, fold_numbers=fold, keep=keep, **floors)
+    assert dict(zip(documents["id"].to_pylist(), documents["text"].to_pylist(), strict=True)) == expected.documents
+    by_place = lambda row: (row[0], row[1] != "span:repeated", row[2])  # noqa: E731
+    assert sorted(rows_of(repeats), key=by_place) == sorted(expected.repeats, key=by_place)
+    lost = sum(counts["bytes"] for counts in tallies.values())
+    assert statistics.get("text_bytes_in", 0) == statistics.get("text_bytes_out", 0) + lost
+    assert sum(counts["rows"] for counts in tallies.values()) == repeats.num_rows
+
+
+@given(corpora(), st.integers(), st.integers())
+@draws(20)
+def test_nothing_depends_on_how_the_corpus_is_cut(corpus: dict[str, str], one: int, other: int) -> None:
+    results = []
+    for seed in (one, other):
+        dice = random.Random(seed)
+        documents, repeats, tallies, statistics = run(
+            grouped(corpus, seed, dice.randint(1, 6)), partitions=dice.randint(1, 9), rounds=dice.randint(1, 4)
+        )
+        results.append((digest(documents), digest(repeats), tallies, statistics))
+    assert results[0] == results[1]
+
+
+@given(corpora())
+@draws(60)
+def test_every_sentence_cut_stands_somewhere_unless_its_page_was_dropped(corpus: dict[str, str]) -> None:
+    documents, repeats, _, _ = run([list(corpus.items())], min_sentences=0)
+    dropped = [row[4] for row in rows_of(repeats) if row[1].startswith("page:")]
+    left = {words for text in documents["text"].to_pylist() + dropped for words in sentence_words(text)}
+    for row in rows_of(repeats):
+        if row[1] == "span:repeated":
+            assert set(sentence_words(row[4])) <= left

@@ -1,4 +1,4 @@
-"""Near repeats from shards to shards against the slow oracle, however the corpus is cut."""
+"""Pairs of similar items: against the slow oracle however the corpus is cut, and which band hashes are shared."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge.content import ContentDigest
+from corpusforge.dedupe import pairs
 from corpusforge.dedupe.lsh import NEIGHBORS, Bands
 from corpusforge.dedupe.minhash import Signer
+from corpusforge.dedupe.pairs import Shared, SharedSlots, Slots, find_shared, shared_width, write_shared
 from corpusforge.dedupe.signed_units import Signing
 from tests.dedupe.in_process import Done, near_documents, near_spans, write_units
 from tests.draws import draws
@@ -22,7 +25,47 @@ from tests.oracles import near as oracle
 from tests.oracles.minhash import jaccard
 from tests.oracles.spans import cut_all
 
+LOW = np.uint64(0xFFFFFFFF)
+
 WORDS = ["aa", "bb", "cc", "dd", "ee", "ff", "gg", "hh", "É", "你好"]
+
+
+def test_every_shared_hash_passes_and_few_others_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(0)
+    hashes = random.integers(0, 2**64, 40_000, dtype=np.uint64)
+    shared = np.concatenate([hashes[:2000], hashes])
+    slots = Slots(5, 3)
+    width = shared_width(len(shared), slots)
+    known = SharedSlots(str(tmp_path), slots, width)
+    slot = slots.of(shared)
+    counted = [0, 0]
+    for number in np.unique(slot).tolist():
+        found = find_shared([(shared[slot == number] & LOW).astype("<u4").tobytes()], width)
+        write_shared(str(tmp_path), number, found)
+        counted = [counted[0] + found.hashes, counted[1] + found.pairs]
+    ascending = shared[np.argsort(slot, kind="stable")]
+    passing = ascending[known.contain(ascending)]
+    assert set(hashes[:2000].tolist()) <= set(passing.tolist())
+    assert len(passing) < 4000 + 0.06 * len(shared)
+    assert known.counts() == (len(passing), 2000)
+    assert sorted(set(slot.tolist())) == list(range(15))
+    read, reads = pairs.read_shared, list[int]()
+
+    def reading(folder: str, slot: int) -> Shared:
+        reads.append(slot)
+        return read(folder, slot)
+
+    monkeypatch.setattr(pairs, "read_shared", reading)
+    assert shared[known.contain(shared)].tolist() == shared[np.isin(shared, passing)].tolist()
+    assert reads == list(range(15)), "in any order of hashes every slot is read once"
+
+
+def test_slots_are_ranges_of_the_hash() -> None:
+    hashes = np.sort(np.random.default_rng(1).integers(0, 2**64, 1000, dtype=np.uint64))
+    found = Slots(7, 4).of(hashes)
+    assert (np.diff(found) >= 0).all()
+    assert found.min() == 0
+    assert found.max() == 27
 
 
 @st.composite
