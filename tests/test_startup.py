@@ -79,7 +79,6 @@ def _clean(page: str, output: Path) -> list[str]:
     return [*words, "--output", str(output)]
 
 
-@pytest.mark.xfail(reason="the graph of clean still imports Beam")
 def test_one_page(page: str, tmp_path: Path) -> None:
     check(1.5, [_clean(page, tmp_path / str(number)) for number in range(RUNS)])
 
