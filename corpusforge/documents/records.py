@@ -17,6 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
+from corpusforge.sections import Input
+
 RECORDS = pa.schema(
     [
         pa.field("url", pa.string()),
@@ -42,16 +44,9 @@ class Columns(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ReadOptions:
-    """How raw records become documents; the fields are the recipe's ``[input]``."""
+class ReadOptions(Input):
+    """How raw records become documents: the recipe's ``[input]``, with the limit of a record in bytes."""
 
-    text_column: str = "text"
-    url_column: str = "url"
-    timestamp_column: str = "timestamp"
-    text_split: str = "file"
-    html: str = "main"
-    hub_config: str = ""
-    hub_split: str = "train"
     max_record_bytes: int = 256 << 20
 
     @property

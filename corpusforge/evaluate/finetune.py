@@ -19,6 +19,7 @@ from corpusforge.arrays import I64
 from corpusforge.evaluate.encoded import Encoded
 from corpusforge.evaluate.heads import Tuned
 from corpusforge.progress import Progress, Silent
+from corpusforge.sections import Evaluate
 from corpusforge.trainer.schedule import learning_rate
 
 
@@ -54,34 +55,30 @@ PUBLISHED = {
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What the user asks of fine-tuning; 0: as published. ``longest``: tokens; ``examples``: for training, 0: all."""
+class FineTuning:
+    """How a task is fine-tuned: the settings of [evaluate], 0 standing for the published value, and the first seed."""
 
-    epochs: int = 0
-    batch: int = 0
-    learning_rate: float = 0.0
-    layer_decay: float = 1.0
-    seeds: int = 5
-    longest: int = 0
-    examples: int = 0
-    first_seed: int = 0
+    settings: Evaluate = dataclasses.field(default_factory=Evaluate)
+    seed: int = 0
 
     def tuning(self, family: str, task: str) -> Tuning:
-        """The published hyper-parameters of a family (BERT's for those with none of their own), and what is asked."""
+        """The published hyper-parameters of a family (BERT's for those with none of their own) under the settings."""
         published = PUBLISHED.get((family, task), PUBLISHED["bert", task])
-        asked = {name: getattr(self, name) for name in ("epochs", "batch", "learning_rate") if getattr(self, name)}
-        return dataclasses.replace(published, layer_decay=self.layer_decay, **asked)
+        names = ("epochs", "batch", "learning_rate")
+        given = {name: getattr(self.settings, name) for name in names if getattr(self.settings, name)}
+        return dataclasses.replace(published, layer_decay=self.settings.layer_decay, **given)
 
     def run_seeds(self) -> list[int]:
         """The seeds of the runs."""
-        return list(range(self.first_seed, self.first_seed + self.seeds))
+        return list(range(self.seed, self.seed + self.settings.seeds))
 
     def sample(self, count: int, task: str) -> I64:
         """Which of ``count`` training examples are used: all, or a sample that is the same for all seeds."""
-        if not self.examples or self.examples >= count:
+        most = self.settings.train_examples
+        if not most or most >= count:
             return np.arange(count)
-        drawn = seeds.rng_for(self.first_seed, "finetune/sample", task).permutation(count)
-        return np.sort(drawn[: self.examples])
+        drawn = seeds.rng_for(self.seed, "finetune/sample", task).permutation(count)
+        return np.sort(drawn[:most])
 
 
 def fine_tune(
@@ -127,7 +124,7 @@ def fine_tune(
 
 def _check_finite(model: Tuned, name: str) -> None:
     if not all(bool(torch.isfinite(weight).all()) for weight in model.parameters()):
-        raise errors.TrainingStopped(name, "the weights are no numbers any more", "lower evaluate.learning_rate")
+        raise errors.TrainingStopped(name, "the weights are NaN or Inf", "lower evaluate.learning_rate")
 
 
 def _optimizer(model: Tuned, how: Tuning) -> torch.optim.Optimizer:

@@ -16,7 +16,7 @@ import torch
 
 from corpusforge.evaluate import metrics
 from corpusforge.evaluate.encoded import Encoded, encode
-from corpusforge.evaluate.finetune import Tuning, Wanted, fine_tune, scores
+from corpusforge.evaluate.finetune import FineTuning, Tuning, fine_tune, scores
 from corpusforge.evaluate.glue_tasks import Examples, read_task
 from corpusforge.evaluate.heads import Classifier
 from corpusforge.evaluate.likelihood import load_tokenizer
@@ -31,7 +31,7 @@ def glue(
     model: Encoder,
     model_folder: Path,
     folders: dict[str, Path],
-    wanted: Wanted,
+    how: FineTuning,
     *,
     batch_tokens: int,
     device: torch.device,
@@ -40,28 +40,28 @@ def glue(
 ) -> dict[str, Any]:
     """Figures of each task of ``folders`` (`glue_tasks.find_tasks`) and their ``average``."""
     tokenizer = load_tokenizer(model_folder)
-    longest = min(wanted.longest or LENGTH, model.shape.longest)
-    how = wanted.tuning(model.shape.family, "glue")
+    longest = min(how.settings.max_length or LENGTH, model.shape.longest)
+    tuning = how.tuning(model.shape.family, "glue")
     found = {}
     for name, folder in folders.items():
         examples = read_task(name, folder)
-        rows = wanted.sample(len(examples.train), name)
+        rows = how.sample(len(examples.train), name)
         examples = dataclasses.replace(examples, train=examples.train.pick(rows))
         inputs = {"train": encode(tokenizer, examples.train.texts, longest)}
         inputs |= {f"dev{more}": encode(tokenizer, part.texts, longest) for more, part in examples.dev.items()}
         runs = []
-        for seed in wanted.run_seeds():
+        for seed in how.run_seeds():
             tuned = Classifier(copy.deepcopy(model), max(len(examples.classes), 1))
             targets = torch.from_numpy(
                 examples.train.labels if examples.classes else examples.train.labels.astype("f4")
             )
             label = f"{name}, seed {seed}"
             fine_tune(
-                tuned, inputs["train"], targets, how, seed=seed, name=label,
+                tuned, inputs["train"], targets, tuning, seed=seed, name=label,
                 micro_tokens=batch_tokens, device=device, dtype=dtype, progress=progress,
             )  # fmt: skip
             runs.append({"seed": seed, **_test(tuned, examples, inputs, batch_tokens, dtype)})
-        found[name] = _summary(examples, inputs, runs, how)
+        found[name] = _summary(examples, inputs, runs, tuning)
     return {"average": float(np.mean([figures["score"] for figures in found.values()])), "tasks": found}
 
 

@@ -7,7 +7,6 @@ run's own folder, which stands for its ``model/``; or one of somebody else's tha
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import torch
 
 from corpusforge import errors, shards
 from corpusforge.evaluate.blimp import blimp, read_pairs
-from corpusforge.evaluate.finetune import Wanted
+from corpusforge.evaluate.finetune import FineTuning
 from corpusforge.evaluate.glue import glue
 from corpusforge.evaluate.glue_tasks import find_tasks
 from corpusforge.evaluate.mlm import heldout_loss
@@ -24,11 +23,10 @@ from corpusforge.instances.masking import Specials
 from corpusforge.loader.corpus import Corpus, open_table
 from corpusforge.loader.folder import load_specials
 from corpusforge.progress import Progress
+from corpusforge.sections import TASKS, Evaluate
 from corpusforge.trainer.export import load_model
 from corpusforge.trainer.model import Encoder
 from corpusforge.trainer.prepare import choose_device, choose_dtype
-
-TASKS = ("mlm", "blimp", "glue", "squad")
 
 
 def find_model(path: str) -> Path:
@@ -43,57 +41,39 @@ def find_model(path: str) -> Path:
     raise errors.InputMissing(path, "no model in it", mend)
 
 
-@dataclass(frozen=True)
-class Inputs:
-    """What the tasks read. ``instances``: a folder of build-instances (mlm); ``blimp_pairs``: of each paradigm, 0 for
-    all; ``glue_tasks``: none for all in the folder; ``squad_threshold``: see `squad.squad`."""
-
-    instances: str | None = None
-    blimp: str = ""
-    blimp_pairs: int = 100
-    glue: str = ""
-    glue_tasks: tuple[str, ...] = ()
-    squad: str = ""
-    squad_threshold: float = 0.0
-
-
 def evaluate(
     checkpoint: str,
-    tasks: Sequence[str],
-    inputs: Inputs,
+    settings: Evaluate,
+    data: str | None = None,
     *,
-    wanted: Wanted | None = None,
-    batch_tokens: int = 16_384,
+    seed: int = 0,
     device: str = "auto",
     precision: str = "fp32",
     threads: int = 0,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Run ``tasks`` and return ``{"checkpoint", "tasks": {task: figures}}``.
+    """Run the tasks of ``settings`` and return ``{"checkpoint", "tasks": {task: figures}}``.
 
-    ``wanted``: of fine-tuning; ``precision``: of mlm and blimp: bf16 is faster on a GPU and moves scores in the third
-    digit (fine-tuning takes it where there is a GPU that has it). Raises `errors.RecipeInvalid` for an unknown task,
-    and what the tasks raise.
+    ``data``: a folder of build-instances (mlm); ``seed``: of the first fine-tuning; ``precision``: of mlm and blimp;
+    bf16 is faster on a GPU and moves scores in the third digit (fine-tuning takes it where a GPU has it). Raises
+    `errors.RecipeInvalid` for an unknown task, and what the tasks raise.
     """
+    tasks = settings.tasks
     _check_tasks(tasks)
     if threads:
         torch.set_num_threads(threads)
     folder, place = find_model(checkpoint), choose_device(device)
-    pairs = read_pairs(inputs.blimp, inputs.blimp_pairs) if "blimp" in tasks else []
-    folders = find_tasks(inputs.glue, inputs.glue_tasks) if "glue" in tasks else {}
+    pairs = read_pairs(settings.blimp_data, settings.blimp_pairs) if "blimp" in tasks else []
+    folders = find_tasks(settings.glue_data, settings.glue_tasks) if "glue" in tasks else {}
     model, specials = _load(folder, place)
-    common: dict[str, Any] = {"batch_tokens": batch_tokens, "device": place, "progress": progress}
+    common: dict[str, Any] = {"batch_tokens": settings.batch_tokens, "device": place, "progress": progress}
     exact, quick = choose_dtype(precision, place), choose_dtype("auto", place)
-    tuning = wanted or Wanted()
-
-    threshold = inputs.squad_threshold
+    how = FineTuning(settings, seed)
     run: dict[str, Callable[[], dict[str, Any]]] = {
-        "mlm": lambda: heldout_loss(model, *_instances(inputs.instances), specials, dtype=exact, **common),
+        "mlm": lambda: heldout_loss(model, *_instances(data), specials, dtype=exact, **common),
         "blimp": lambda: blimp(model, folder, specials.mask, pairs, dtype=exact, **common),
-        "glue": lambda: glue(model, folder, folders, tuning, dtype=quick, **common),
-        "squad": lambda: squad(
-            model, folder, inputs.squad, specials, tuning, threshold=threshold, dtype=quick, **common
-        ),
+        "glue": lambda: glue(model, folder, folders, how, dtype=quick, **common),
+        "squad": lambda: squad(model, folder, settings.squad_data, specials, how, dtype=quick, **common),
     }
     return {"checkpoint": str(folder), "tasks": {task: run[task]() for task in TASKS if task in tasks}}
 

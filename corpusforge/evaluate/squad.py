@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from corpusforge import errors
-from corpusforge.evaluate.finetune import Wanted, fine_tune, scores
+from corpusforge.evaluate.finetune import FineTuning, fine_tune, scores
 from corpusforge.evaluate.heads import SpanExtractor
 from corpusforge.evaluate.likelihood import load_tokenizer
 from corpusforge.evaluate.metrics import medians
@@ -34,28 +34,29 @@ def squad(
     model_folder: Path,
     folder: str,
     specials: Specials,
-    wanted: Wanted,
+    how: FineTuning,
     *,
-    threshold: float,
     batch_tokens: int,
     device: torch.device,
     dtype: torch.dtype | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Figures on the dev file. ``threshold``: no answer is said where it scores so much above the best text."""
-    train, dev, misplaced = _read(folder, wanted)
+    """Figures on the dev file."""
+    train, dev, misplaced = _read(folder, how)
     tokenizer = load_tokenizer(model_folder)
-    longest = min(wanted.longest or LENGTH, model.shape.longest)
+    longest = min(how.settings.max_length or LENGTH, model.shape.longest)
     learn, test = (cut_windows(tokenizer, part, specials.cls, specials.sep, longest) for part in (train, dev))
-    how = wanted.tuning(model.shape.family, "squad2" if dev.has_unanswerable else "squad")
+    tuning = how.tuning(model.shape.family, "squad2" if dev.has_unanswerable else "squad")
     runs = []
-    for seed in wanted.run_seeds():
+    for seed in how.run_seeds():
         tuned = SpanExtractor(copy.deepcopy(model))
         fine_tune(
-            tuned, learn.inputs, torch.from_numpy(learn.targets), how, seed=seed, name=f"SQuAD, seed {seed}",
+            tuned, learn.inputs, torch.from_numpy(learn.targets), tuning, seed=seed, name=f"SQuAD, seed {seed}",
             micro_tokens=batch_tokens, device=device, dtype=dtype, progress=progress,
         )  # fmt: skip
-        found = figures(dev, answers(dev, test, scores(tuned, test.inputs, batch_tokens, dtype)), threshold)
+        found = figures(
+            dev, answers(dev, test, scores(tuned, test.inputs, batch_tokens, dtype)), how.settings.squad_threshold
+        )
         runs.append({"seed": seed, "score": found["f1"], **found})
     return medians(runs) | {
         "version": 2 if dev.has_unanswerable else 1,
@@ -63,11 +64,11 @@ def squad(
         "windows": {"train": len(learn), "dev": len(test)},
         "misplaced": misplaced,
         "runs": runs,
-        "tuning": dataclasses.asdict(how),
+        "tuning": dataclasses.asdict(tuning),
     }
 
 
-def _read(folder: str, wanted: Wanted) -> tuple[Questions, Questions, int]:
+def _read(folder: str, how: FineTuning) -> tuple[Questions, Questions, int]:
     """Questions to train and to test on, and how many answers stand elsewhere than they say."""
     files = find_files(folder)
     train, dev = (read_questions(path) for path in files)
@@ -76,4 +77,4 @@ def _read(folder: str, wanted: Wanted) -> tuple[Questions, Questions, int]:
         what = "no answer stands where answer_start says"
         raise errors.InputUnreadable(str(files[0]), what, "count characters of the context, from 0")
     train = train.pick(np.flatnonzero(~misplaced))
-    return train.pick(wanted.sample(len(train), "squad")), dev, int(misplaced.sum())
+    return train.pick(how.sample(len(train), "squad")), dev, int(misplaced.sum())

@@ -1,7 +1,6 @@
-"""The first half of the line: raw pages to documents, documents to deduplicated documents.
+"""The stage clean: raw pages to clean documents, and what was dropped to rejects/.
 
-Comes in: a recipe and paths. Goes out: a finished folder with its manifest. What a stage does to text lies in the
-rooms below; here are the folder, the digest, the engine and the manifest.
+What the stage does to text is in the rooms below; here are the folder, the digest, the engine and the manifest.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ MEGABYTE = 1 << 20
 
 
 def clean(made: Recipe, output: str, execution: Execution) -> Outcome:
-    """Read raw pages, keep what the rules let through: ``documents/``, ``rejects/``."""
+    """Read raw pages and keep what passes the rules: ``documents/``, ``rejects/``."""
     engine = stage.engine_of(execution, shuffles=made.urls.duplicates == "newest")
     check_apart(output, made.input.paths)
     units = plan(made, output)
@@ -63,7 +62,7 @@ def _readable(made: Recipe, outcome: Outcome) -> Outcome:
 
 
 def cleaner_of(made: Recipe) -> Cleaner:
-    """The cleaner of a recipe, checked: what it needs is there."""
+    """The cleaner of a recipe. Raises what `Cleaner.check` raises where a resource is missing."""
     from corpusforge.clean.cleaner import cleaner_of as chain
     from corpusforge.clean.packs import load_pack
     from corpusforge.clean.urls import UrlLists
@@ -71,7 +70,7 @@ def cleaner_of(made: Recipe) -> Cleaner:
     settings = made.clean
     lists = UrlLists(made.urls.allow, made.urls.block, made.urls.block_substrings)
     if not settings.language and settings.badwords not in ("fetched", "off"):
-        what = "no list would be looked at, as no language is set"
+        what = "no list would be used, as no language is set"
         raise errors.RecipeInvalid("clean.badwords", what, "set clean.language, or clean.badwords to off")
     cleaner = chain(
         *(load_pack(name) for name in settings.rules),
@@ -88,7 +87,7 @@ def cleaner_of(made: Recipe) -> Cleaner:
 
 
 def _last_steps(settings: Clean) -> list[Step]:
-    """What comes after C4's steps, on cleaned text: personal data, evaluation files."""
+    """The steps after those of the rules, on cleaned text: personal data, evaluation files."""
     steps: list[Step] = []
     if settings.pii != "off":
         from corpusforge.clean.pii import PiiStep
@@ -102,24 +101,14 @@ def _last_steps(settings: Clean) -> list[Step]:
 
 
 def read_options(made: Recipe) -> ReadOptions:
-    """How a recipe wants its input read."""
+    """How the input of a recipe is read."""
     from corpusforge.documents.records import ReadOptions
 
-    given = made.input
-    return ReadOptions(
-        text_column=given.text_column,
-        url_column=given.url_column,
-        timestamp_column=given.timestamp_column,
-        text_split=given.text_split,
-        html=given.html,
-        hub_config=given.hub_config,
-        hub_split=given.hub_split,
-        max_record_bytes=given.max_record_megabytes * MEGABYTE,
-    )
+    return ReadOptions(**vars(made.input), max_record_bytes=made.input.max_record_megabytes * MEGABYTE)
 
 
 def plan(made: Recipe, output: str = "") -> list[Unit]:
-    """The units of a recipe's input; what lies in ``output`` is none."""
+    """The work units of a recipe's input, leaving out what is in ``output``."""
     from corpusforge.documents.plan import plan_units
     from corpusforge.documents.read import check_columns
 

@@ -1,23 +1,25 @@
-"""What the model card says of the corpus: where the instances came from, and what every stage was told.
+"""What stages contribute to the model card: the corpus and its settings, and the results of evaluations.
 
-Comes in: the folder of the instances and its manifest. Goes out: plain values for `trainer.export.model_card`.
-Decision: a stage counts where its folder lies beside the instances, whatever its name, and its content is what the next
-one says it read; so a card never tells of another corpus. Of paths only names are told: a card goes out into the world.
+The stages before the training are those whose folders are beside the instances, whatever their names, and whose content
+is what the next one says it read; so a card never describes another corpus. Of paths only the last part is shown, as a
+card is published.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from corpusforge import errors, shards
+from corpusforge.report.evaluation import Table, tables
 from corpusforge.report.gather import funnel
-from corpusforge.sections import Recipe
+from corpusforge.sections import READS, Recipe
 from corpusforge.shards import Manifest
 
-SECTIONS = {"clean": "clean", "dedupe": "dedupe", "train-vocab": "vocab", "build-instances": "instances"}
-"""Sections of a recipe by stage, in the order of the line."""
+SECTIONS = {stage: READS[stage][0] for stage in ("clean", "dedupe", "train-vocab", "build-instances")}
+"""The section of each stage before the training, in their order."""
 
 
 def of_corpus(name: str, data: str, manifest: Manifest, training: Mapping[str, Any]) -> dict[str, Any]:
@@ -44,7 +46,7 @@ def of_corpus(name: str, data: str, manifest: Manifest, training: Mapping[str, A
 
 
 def title(name: str, output: str) -> str:
-    """What a card is headed with: the recipe's name, or that of the output folder where nobody gave one.
+    """The title of a card: the recipe's name, or that of the output folder where the recipe has none.
 
     >>> title("mine", "models/small"), title(Recipe().name, "models/small/")
     ('mine', 'small')
@@ -53,7 +55,7 @@ def title(name: str, output: str) -> str:
 
 
 def origin(data: str, manifest: Manifest) -> dict[str, Manifest]:
-    """Manifests of the stages that made the instances of ``data``, as far as their folders lie beside it."""
+    """Manifests of the stages that made the instances of ``data``, as far as their folders are beside it."""
     beside = list(_beside(data))
     found = {"build-instances": manifest}
     vocab, documents = manifest.upstream.get("vocab"), manifest.upstream.get("documents")
@@ -93,3 +95,35 @@ def _without_folders(value: Any) -> Any:
     if isinstance(value, str):
         return value.rstrip("/").rsplit("/", 1)[-1] if value.startswith(("/", "@/")) or "://" in value else value
     return [_without_folders(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+BEGIN, END = "<!-- evaluation -->", "<!-- /evaluation -->"
+OURS = "pretrained with CorpusForge"
+"""A sentence of the model cards that pretrain writes; cards of others are left alone."""
+
+
+def update_card(model: str, results: Mapping[str, Any]) -> None:
+    """Put the results into the model card beside the weights, in place of those of the same tasks.
+
+    The card of a checkpoint stays as it is (its digest is recorded), and so does one that pretrain did not write.
+    """
+    path = Path(model) / "README.md"
+    if "://" in model or not path.is_file() or (path.parent / "digests.json").exists():
+        return
+    card = path.read_text("utf-8")
+    if OURS not in card:
+        return
+    before, _, rest = card.partition(BEGIN)
+    inner, _, after = rest.partition(END)
+    parts = [*inner.split("### ")[1:], *(markdown(table) for table in tables(results["tasks"]))]
+    kept = {re.split("[,\n]", part)[0]: part for part in parts}  # by the title, as far as it never changes
+    section = "\n".join(["", "## Evaluation", "", *(f"### {part.strip()}\n" for part in kept.values())])
+    text = f"{before.rstrip()}\n\n{BEGIN}{section}{END}\n{after.lstrip()}"
+    shards.write_bytes(str(path), text.encode())
+
+
+def markdown(table: Table) -> str:
+    """A table as Markdown, its title in front."""
+    rows = [table.columns, ["---", *("---:" for _ in table.columns[1:])], *table.rows]
+    lines = [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows]
+    return "\n".join([table.title, "", *lines])

@@ -11,19 +11,10 @@ from typing import Any
 
 from corpusforge import errors, recipe, shards
 from corpusforge.sections import Recipe
-from corpusforge.shards import Manifest
 from corpusforge.stages import stage
 from corpusforge.stages.model_card import of_corpus, title
-from corpusforge.stages.output_folder import RUN, claim, digest_of
+from corpusforge.stages.output_folder import RUN, claim
 from corpusforge.stages.stage import Execution, Outcome
-
-
-def _data(data: str) -> tuple[Manifest, str]:
-    """The manifest of finished instances and the digest of what they say."""
-    manifest = Manifest.load(data)
-    if manifest.stage != "build-instances":
-        raise errors.StageMismatch(data, f"holds the output of {manifest.stage}", "name a build-instances folder")
-    return manifest, digest_of(manifest.content)
 
 
 def plan(made: Recipe, data: str) -> dict[str, Any]:
@@ -32,7 +23,7 @@ def plan(made: Recipe, data: str) -> dict[str, Any]:
         raise SystemExit(0)
     from corpusforge.trainer.plan import plan as trainer_plan
 
-    _data(data)
+    stage.load_instances(data)
     return trainer_plan(data, made.pretrain, vocab_folder=shards.join(data, "vocab"), seed=made.seed)
 
 
@@ -49,7 +40,7 @@ def pretrain(made: Recipe, data: str, output: str, execution: Execution, *, resu
 def _pretrain(made: Recipe, data: str, output: str, execution: Execution, ranks: Any, *, resume: bool) -> Outcome:
     """``ranks``: `trainer.ranks.Ranks`, None for one process. The first holds the folder; the others follow and end."""
     began = time.perf_counter()
-    manifest, fingerprint = _data(data)
+    manifest, fingerprint = stage.load_instances(data)
     check_preset(made)
     section: dict[str, Any] = {"pretrain": recipe.digested(made.pretrain), "seed": made.seed}
 
@@ -90,7 +81,7 @@ def _pretrain(made: Recipe, data: str, output: str, execution: Execution, ranks:
         with stage.timed(claimed, execution) as measured:
             facts = train()
         weights = shards.file_digest(shards.join(output, "model/model.safetensors"))
-        result = stage.manifest_of(claimed, statistics=numbers_of(facts, leave_out="seconds"))
+        result = stage.manifest_of(claimed, statistics=stage.numbers_of(facts, leave_out="seconds"))
         return stage.saved(claimed, dataclasses.replace(result, content={"model": weights}), measured)
 
 
@@ -135,15 +126,3 @@ def _held_data(output: str) -> str | None:
         return None
     held = shards.read_json(path).get("upstream", {}).get("instances")
     return str(held) if held else None
-
-
-def numbers_of(facts: dict[str, Any], *, leave_out: str = "") -> dict[str, Any]:
-    """The numbers among nested facts, by joined names."""
-    return {k: v for k, v in _flat(facts).items() if isinstance(v, int | float) and k != leave_out}
-
-
-def _flat(facts: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in facts.items():
-        flat |= _flat(value, f"{prefix}{key}_") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return flat

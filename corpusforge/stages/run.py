@@ -9,7 +9,7 @@ import os
 from corpusforge import errors, shards
 from corpusforge.report.gather import FOLDERS
 from corpusforge.sections import LINE, Recipe
-from corpusforge.stages import build_instances, clean, dedupe, evaluate, evaluation_output, pretrain, train_vocab
+from corpusforge.stages import build_instances, clean, dedupe, evaluate, pretrain, train_vocab
 from corpusforge.stages.stage import Execution, Outcome
 
 
@@ -71,10 +71,8 @@ def _check(made: Recipe, wanted: list[str]) -> None:
         check_sizes(made.vocab)
     if "pretrain" in wanted:
         pretrain.check_preset(made)
-    if "evaluate" in wanted and "blimp" in made.evaluate.tasks:
-        evaluate.blimp_fingerprint(made.evaluate.blimp_data)
     if "evaluate" in wanted:
-        evaluation_output.fingerprints(made.evaluate, None)
+        evaluate.check_inputs(made)
     if "report" in wanted:
         _demand("plotly")  # a missing extra shows before the work, not behind it
 

@@ -97,6 +97,32 @@ def upstream_units(folder: str, table: str) -> tuple[Manifest, list[ShardUnit]]:
     return manifest, units
 
 
+def load_instances(folder: str) -> tuple[Manifest, str]:
+    """The manifest of finished instances, and the digest of their content.
+
+    Raises `errors.StageMismatch` where the folder holds the output of another stage.
+    """
+    manifest = Manifest.load(folder)
+    if manifest.stage != "build-instances":
+        raise errors.StageMismatch(folder, f"holds the output of {manifest.stage}", "name a build-instances folder")
+    return manifest, digest_of(manifest.content)
+
+
+def numbers_of(values: Mapping[str, Any], *, leave_out: str = "") -> dict[str, Any]:
+    """The numbers among nested values, by joined names.
+
+    >>> numbers_of({"loss": 2.5, "blimp": {"score": 60, "name": "x"}})
+    {'loss': 2.5, 'blimp_score': 60}
+    """
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            flat |= {f"{key}_{name}": number for name, number in numbers_of(value).items()}
+        elif isinstance(value, int | float) and key != leave_out:
+            flat[key] = value
+    return flat
+
+
 def versions() -> dict[str, str]:
     """Versions of what decides the output: CorpusForge, Python and the libraries it uses."""
     import importlib.metadata

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
-from corpusforge import recipe, shards
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from corpusforge import recipe, seeds, shards
 from corpusforge.engine import Engine
 from corpusforge.progress import Progress
 from corpusforge.sections import Recipe
 from corpusforge.stages import stage
 from corpusforge.stages.output_folder import claim
 from corpusforge.stages.stage import Execution, Outcome
+from corpusforge.units import ShardUnit
 
 
 def train_vocab(made: Recipe, upstream: str, output: str, execution: Execution) -> Outcome:
     """Count words, learn a vocabulary, and write the folder that ``AutoTokenizer`` loads."""
-    from corpusforge.stages.sample import draw
     from corpusforge.tokens.families import adopt_vocab, check_sizes
     from corpusforge.tokens.report import describe
 
@@ -64,3 +69,34 @@ def _learn(
     learned = learn(counts, settings)
     progress.finish()
     return learned.vocab, {**counted, **learned.statistics}
+
+
+SAMPLE_BYTES = 4 << 20
+"""Text of a sample: about 700 thousand words of English."""
+
+SAMPLE_SHARDS = 64
+"""Most shards that are opened for it."""
+
+
+def draw(units: Sequence[ShardUnit]) -> tuple[pa.StringArray, pa.StringArray]:
+    """Texts and languages of a few megabytes of documents from all over the corpus.
+
+    Of some shards, evenly spaced, the first batch is read, and of that the documents with the smallest hashes of their
+    ids are taken: the same in every run, none favored for its place in a batch, without reading the whole corpus.
+    """
+    chosen = np.linspace(0, len(units) - 1, min(len(units), SAMPLE_SHARDS)).round().astype(int).tolist()
+    drawn = [_first_of_shard(units[at].path, SAMPLE_BYTES // len(chosen)) for at in chosen]
+    empty = pa.record_batch({"text": pa.array([], pa.string()), "language": pa.array([], pa.string())})
+    table = pa.Table.from_batches([empty, *drawn]).combine_chunks()
+    return table["text"].combine_chunks(), table["language"].combine_chunks()
+
+
+def _first_of_shard(path: str, most: int) -> pa.RecordBatch:
+    """Documents of the first batch in the order of their hashes up to ``most`` bytes, at least one."""
+    batch = next(iter(shards.read_shard(path)), None)
+    if batch is None:
+        return pa.record_batch({"text": pa.array([], pa.string()), "language": pa.array([], pa.string())})
+    order = np.argsort(seeds.words(0, "vocabulary-sample", seeds.document_keys(batch["id"].to_pylist())))
+    lengths = pc.binary_length(batch["text"]).to_numpy()[order].astype(np.int64)
+    chosen = order[np.append(0, np.cumsum(lengths))[:-1] < most]
+    return pa.record_batch({name: batch[name].take(pa.array(chosen)) for name in ("text", "language")})

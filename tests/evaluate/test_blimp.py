@@ -19,7 +19,8 @@ from corpusforge import errors
 from corpusforge.arrays import offsets_of
 from corpusforge.evaluate.blimp import Pair, blimp, read_pairs
 from corpusforge.evaluate.likelihood import Sentences, pseudo_log_likelihoods, questions, tokenize
-from corpusforge.evaluate.run import Inputs, evaluate
+from corpusforge.evaluate.run import evaluate
+from corpusforge.sections import Evaluate
 from corpusforge.trainer.model import Encoder
 from tests.evaluate.tiny_models import write_checkpoint
 from tests.oracles import pseudo_likelihood
@@ -153,7 +154,7 @@ def test_real_blimp_reads_whole(shared_data: Path) -> None:
 
 def test_an_untrained_model_is_near_chance_on_real_pairs(shared_data: Path, model_folder: Path) -> None:
     archive = str(shared_data / "eval/blimp-data.tar.gz")
-    found = evaluate(str(model_folder.parent), ["blimp"], Inputs(blimp=archive, blimp_pairs=1))
+    found = evaluate(str(model_folder.parent), Evaluate(tasks=("blimp",), blimp_data=archive, blimp_pairs=1))
     assert found["tasks"]["blimp"]["pairs"] == 67
     # Every word is unknown to this vocabulary: pairs of equal length tie.
     assert 0.2 < found["tasks"]["blimp"]["accuracy"] < 0.8

@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from corpusforge import errors
 from corpusforge.cli import cli
 from corpusforge.report.evaluation import tables
-from corpusforge.stages.evaluation_output import BEGIN, END, update_card
+from corpusforge.stages.model_card import BEGIN, END, update_card
 from tests.evaluate.tiny_models import write_checkpoint
 
 QUICK = ["--epochs", "1", "--batch", "8", "--seeds", "2", "--max-length", "16", "--quiet"]

@@ -11,9 +11,10 @@ import torch
 
 from corpusforge import errors
 from corpusforge.evaluate.encoded import Encoded, encode
-from corpusforge.evaluate.finetune import PUBLISHED, Tuning, Wanted, fine_tune, scores
+from corpusforge.evaluate.finetune import PUBLISHED, FineTuning, Tuning, fine_tune, scores
 from corpusforge.evaluate.heads import Classifier, SpanExtractor
 from corpusforge.evaluate.likelihood import load_tokenizer
+from corpusforge.sections import Evaluate
 from corpusforge.trainer.export import load_model
 from tests.evaluate.tiny_models import write_checkpoint
 
@@ -162,11 +163,11 @@ def test_span_scores_leave_padding_out(folder: Path) -> None:
 
 
 def test_what_is_asked_goes_before_what_is_published() -> None:
-    assert Wanted().tuning("bert", "glue") == PUBLISHED["bert", "glue"]
-    assert Wanted().tuning("albert", "squad") == PUBLISHED["bert", "squad"]
-    changed = Wanted(epochs=7, layer_decay=0.8).tuning("roberta", "glue")
+    assert FineTuning().tuning("bert", "glue") == PUBLISHED["bert", "glue"]
+    assert FineTuning().tuning("albert", "squad") == PUBLISHED["bert", "squad"]
+    changed = FineTuning(Evaluate(epochs=7, layer_decay=0.8)).tuning("roberta", "glue")
     assert (changed.epochs, changed.layer_decay, changed.learning_rate) == (7, 0.8, 2e-5)
-    assert Wanted(seeds=3, first_seed=9).run_seeds() == [9, 10, 11]
-    sample = Wanted(examples=5).sample(100, "RTE")
+    assert FineTuning(Evaluate(seeds=3), seed=9).run_seeds() == [9, 10, 11]
+    sample = FineTuning(Evaluate(train_examples=5)).sample(100, "RTE")
     assert len(set(sample.tolist())) == 5
-    assert Wanted(examples=500).sample(100, "RTE").tolist() == list(range(100))
+    assert FineTuning(Evaluate(train_examples=500)).sample(100, "RTE").tolist() == list(range(100))

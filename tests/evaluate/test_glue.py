@@ -11,9 +11,10 @@ import pytest
 import torch
 
 from corpusforge import errors
-from corpusforge.evaluate.finetune import Wanted
+from corpusforge.evaluate.finetune import FineTuning
 from corpusforge.evaluate.glue import glue
 from corpusforge.evaluate.glue_tasks import GLUE, Examples, Part, find_tasks, read_task
+from corpusforge.sections import Evaluate
 from corpusforge.trainer.export import load_model
 from tests.evaluate.tiny_models import write_checkpoint
 
@@ -139,7 +140,7 @@ def test_a_task_end_to_end(tmp_path: Path) -> None:
     lines = [f"w{1 + y} w{rng.integers(9, 99)}\t{'no' if y else 'yes'}" for y in rng.integers(0, 2, 48)]
     folders = {"own": write(tmp_path / "own", "sentence\tlabel\n", "\n".join(lines) + "\n")}
     folder = write_checkpoint(tmp_path / "made", deviation=0.1)
-    wanted = Wanted(epochs=16, batch=8, learning_rate=5e-3, seeds=3)
+    wanted = FineTuning(Evaluate(epochs=16, batch=8, learning_rate=5e-3, seeds=3))
     arguments = {"batch_tokens": 4096, "device": torch.device("cpu")}
     model = load_model(folder)
     found = glue(model, folder, folders, wanted, **arguments)  # type: ignore[arg-type]
@@ -153,7 +154,7 @@ def test_a_task_end_to_end(tmp_path: Path) -> None:
     assert own["classes"] == ["no", "yes"]
     assert own["majority"] == max(np.mean([line.endswith(c) for line in lines]) for c in ("no", "yes"))
     assert own["examples"] == {"train": 48, "dev": 48}
-    sample = Wanted(epochs=1, batch=8, seeds=1, examples=10)
+    sample = FineTuning(Evaluate(epochs=1, batch=8, seeds=1, train_examples=10))
     small = glue(model, folder, folders, sample, **arguments)  # type: ignore[arg-type]
     assert small["tasks"]["own"]["examples"] == {"train": 10, "dev": 48}
 

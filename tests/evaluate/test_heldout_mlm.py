@@ -17,11 +17,11 @@ import torch
 
 from corpusforge import errors, shards
 from corpusforge.evaluate import mlm
-from corpusforge.evaluate.run import Inputs, evaluate
+from corpusforge.evaluate.run import evaluate
 from corpusforge.loader.corpus import open_corpus
 from corpusforge.loader.folder import load_specials
 from corpusforge.loader.unigram import token_counts, unigram_loss
-from corpusforge.sections import Pretrain
+from corpusforge.sections import Evaluate, Pretrain
 from corpusforge.trainer.batches import Batch
 from corpusforge.trainer.export import load_model
 from corpusforge.trainer.heldout import frozen_batches
@@ -54,7 +54,7 @@ def test_mlm_is_the_plain_loop(make_data: MakeData, small_run: Pretrain, tmp_pat
         recipe={},
         card={},
     )
-    found = evaluate(str(tmp_path / "run"), ["mlm"], Inputs(data.instances), batch_tokens=256)["tasks"]["mlm"]
+    found = evaluate(str(tmp_path / "run"), Evaluate(batch_tokens=256), data.instances)["tasks"]["mlm"]
     assert json.loads(json.dumps(found)) == found
     assert found["loss"] == pytest.approx(facts["heldout"]["loss"], abs=1e-5)
     assert found["unigram_loss"] == facts["heldout"]["unigram"]
@@ -127,9 +127,9 @@ def test_held_out_batches_are_not_all_held(make_data: MakeData, monkeypatch: pyt
 
 def test_what_cannot_be_evaluated_is_said(make_data: MakeData, tmp_path: Path) -> None:
     with pytest.raises(errors.InputMissing):
-        evaluate(str(tmp_path), ["mlm"], Inputs())
+        evaluate(str(tmp_path), Evaluate())
     with pytest.raises(errors.RecipeInvalid, match="unknown task 'cloze'; tasks: mlm, blimp, glue, squad"):
-        evaluate(str(tmp_path), ["cloze"], Inputs())
+        evaluate(str(tmp_path), Evaluate(tasks=("cloze",)))
     empty = tmp_path / "empty.arrow"
     with pa.ipc.new_stream(str(empty), pa.schema([("a", pa.int8())])) as writer:
         writer.write_batch(pa.record_batch({"a": pa.array([1], pa.int8())}))

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusforge import errors
-from corpusforge.evaluate.finetune import Wanted
+from corpusforge.evaluate.finetune import FineTuning
 from corpusforge.evaluate.likelihood import load_tokenizer
 from corpusforge.evaluate.squad import squad
 from corpusforge.evaluate.squad_answers import (
@@ -26,6 +26,7 @@ from corpusforge.evaluate.squad_answers import (
     figures,
 )
 from corpusforge.evaluate.squad_data import cut_windows, find_files, is_misplaced, read_questions
+from corpusforge.sections import Evaluate
 from corpusforge.trainer.export import load_model
 from tests.evaluate.tiny_models import specials_of, write_checkpoint
 from tests.oracles import squad as oracle
@@ -167,8 +168,8 @@ def test_a_task_end_to_end(tmp_path: Path) -> None:
 
     folder = write(tmp_path / "data", made(64), made(40))
     checkpoint = write_checkpoint(tmp_path / "made", deviation=0.1)
-    wanted = Wanted(epochs=20, batch=8, learning_rate=5e-3, seeds=1, longest=32)
-    arguments: dict[str, Any] = {"threshold": 0.0, "batch_tokens": 4096, "device": torch.device("cpu")}
+    wanted = FineTuning(Evaluate(epochs=20, batch=8, learning_rate=5e-3, seeds=1, max_length=32))
+    arguments: dict[str, Any] = {"batch_tokens": 4096, "device": torch.device("cpu")}
     found = squad(load_model(checkpoint), checkpoint, str(folder), specials_of(checkpoint), wanted, **arguments)
     assert found["score"] == found["f1"] > 0.8
     assert (found["version"], found["questions"]) == (2, {"train": 64, "dev": 40})

@@ -10,7 +10,7 @@ import pytest
 from corpusforge import errors, recipe, schemas
 from corpusforge.report import run_report
 from corpusforge.report.gather import gather
-from corpusforge.stages import sample, summary, train_vocab
+from corpusforge.stages import summary, train_vocab
 from corpusforge.stages.stage import Execution, Outcome, upstream_units
 from tests.report.handmade_run import write_stage
 from tests.tokens.small_vocabularies import FAMILIES, made_up_text, of_family
@@ -89,11 +89,11 @@ def test_an_unknown_family_is_named(tmp_path: Path) -> None:
 
 def test_the_sample_follows_hashes_and_not_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     units = upstream_units(corpus(tmp_path / "clean"), "documents")[1]
-    text, languages = sample.draw(units)
+    text, languages = train_vocab.draw(units)
     assert sorted(text.to_pylist()) == sorted(made_up_text().to_pylist())
     assert len(languages) == len(text)
-    monkeypatch.setattr(sample, "SAMPLE_BYTES", 1000)
-    some = sample.draw(units)[0].to_pylist()
+    monkeypatch.setattr(train_vocab, "SAMPLE_BYTES", 1000)
+    some = train_vocab.draw(units)[0].to_pylist()
     assert some == text.to_pylist()[: len(some)]
     assert 1000 <= sum(len(each.encode()) for each in some) < 1400
-    assert len(sample.draw([])[0]) == 0
+    assert len(train_vocab.draw([])[0]) == 0
