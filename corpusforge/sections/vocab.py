@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from corpusforge.sections.fields import OneOf, at_least, between, option
 
-FAMILIES = ("wordpiece", "wordpiece-likelihood", "bpe", "unigram", "sentencepiece-bpe")
-"""Families of vocabularies; `corpusforge.tokens.families` says which modules they are."""
-
 WORDPIECE = ("wordpiece", "wordpiece-likelihood")
 SENTENCEPIECE = ("unigram", "sentencepiece-bpe")
 """Families that share settings."""
+
+FAMILIES = (*WORDPIECE, "bpe", *SENTENCEPIECE)
+"""Families of vocabularies; `corpusforge.tokens.families` says which modules they are."""
 
 
 def _coverage(value: float) -> str | None:

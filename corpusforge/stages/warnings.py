@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from corpusforge import errors, shards
 from corpusforge.report.gather import CleaningStep
+from corpusforge.sections.vocab import SENTENCEPIECE
 from corpusforge.shards import Manifest, Tallies
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def _mend(section: Mapping[str, Any], found: Mapping[str, Any]) -> str:
     """
     if section.get("adopt"):
         return "the vocabulary taken over does not fit this text; take another, or learn one"
-    if section.get("model") in ("unigram", "sentencepiece-bpe"):
+    if section.get("model") in SENTENCEPIECE:
         return "raise --coverage and --size"
     kept, most = found.get("characters", 0), section.get("alphabet", 0)
     if kept >= most:

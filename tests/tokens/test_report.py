@@ -5,9 +5,10 @@ import pyarrow as pa
 import pytest
 
 from corpusforge.tokens.bert_split import BertSegmentation
+from corpusforge.tokens.families import FAMILIES
 from corpusforge.tokens.report import LANGUAGES, describe
 from corpusforge.tokens.wordpiece import arrange
-from tests.tokens.small_vocabularies import FAMILIES, made_up_text, of_family
+from tests.tokens.small_vocabularies import made_up_text, of_family
 
 
 def test_figures_on_a_sample() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("transformers")
 
+from corpusforge.tokens.families import FAMILIES
 from tests.tokens import adopted_folders
-from tests.tokens.small_vocabularies import FAMILIES
 from tests.tokens.transformers_folders import check_folder
 
 
