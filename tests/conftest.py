@@ -17,6 +17,8 @@ from tests.draws import PROFILE
 from tests.prestarted import Commands, run_fresh
 
 settings.load_profile(PROFILE)  # --hypothesis-profile overrides it
+if "PYTEST_XDIST_WORKER" in os.environ:  # as many processes as cores: threads of torch would wait for one another
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared" / "data"

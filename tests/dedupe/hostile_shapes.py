@@ -1,6 +1,6 @@
 """A program of its own: writes a corpus of a hostile shape, deduplicates it, and prints its own peak memory as JSON.
 
-python hostile_shapes.py SHAPE METHOD MEGABYTES FOLDER
+python hostile_shapes.py SHAPE METHOD MEGABYTES SHARE FOLDER, where SHARE scales all counts
 """
 
 from __future__ import annotations
@@ -31,26 +31,27 @@ def sentence(dice: random.Random) -> str:
     return f"The {' '.join(dice.choices(WORDS, k=12))} {dice.randrange(10**9)}."
 
 
-def texts(shape: str) -> Iterator[list[str]]:
-    """Texts, so many at a time as are written at once."""
+def texts(shape: str, share: float) -> Iterator[list[str]]:
+    """Texts, as many at a time as are written at once; ``share`` of the counts in the name of the shape."""
     dice = random.Random(5)
     if shape == "one-large-document":
-        lines = "\n".join(" ".join(sentence(dice) for _ in range(5)) for _ in range(105_000))
-        yield [f"{lines[: 50_000_000 - (1 << 20) - 1]}\n{lines[: 1 << 20]}"]
+        lines = "\n".join(" ".join(sentence(dice) for _ in range(5)) for _ in range(int(105_000 * share)))
+        size, again = int(50_000_000 * share), int((1 << 20) * share)
+        yield [f"{lines[: size - again - 1]}\n{lines[:again]}"]
     elif shape == "a-million-lines":
-        for first in range(0, 1_000_000, ROWS):
+        for first in range(0, int(1_000_000 * share), ROWS):
             yield [f"Line number {n // 2}, and no more." for n in range(first, first + ROWS)]
     elif shape == "a-hundred-thousand-copies":
         page = "\n".join(" ".join(sentence(dice) for _ in range(6)) for _ in range(3))
-        for _ in range(100_000 // ROWS):
+        for _ in range(int(100_000 * share) // ROWS):
             yield [page] * ROWS
     elif shape == "two-million-short-sentences":
-        letters = np.random.default_rng(5).integers(ord("a"), ord("z") + 1, (2_222_222, 9), np.uint8)
+        letters = np.random.default_rng(5).integers(ord("a"), ord("z") + 1, (int(2_222_222 * share), 9), np.uint8)
         letters[:, 0] -= ord("a") - ord("A")
         letters[:, 7:] = list(b". ")
         yield [letters.tobytes().decode()]
     elif shape == "one-sentence-a-million-times":
-        yield ["Over and over again. " * 1_000_000]
+        yield ["Over and over again. " * int(1_000_000 * share)]
     else:
         yield ["", " ", "\n\n", "One.", "One sentence only.", "...", "* * *", "One sentence only.", ""] * 100
         yield [""] * ROWS
@@ -66,10 +67,10 @@ def peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def write(shape: str, folder: str) -> list[ShardUnit]:
+def write(shape: str, share: float, folder: str) -> list[ShardUnit]:
     """One shard of documents."""
     writer, position = shards.ShardWriter(folder, "documents/part-00000-00000.parquet", schemas.DOCUMENTS, "parquet"), 0
-    for many in texts(shape):
+    for many in texts(shape, share):
         positions = np.arange(position, position + len(many))
         values = {
             "id": pa.array([f"{n:032x}" for n in positions.tolist()], pa.string()),
@@ -85,9 +86,9 @@ def write(shape: str, folder: str) -> list[ShardUnit]:
 
 
 if __name__ == "__main__":
-    shape, method, megabytes, folder = sys.argv[1:]
+    shape, method, megabytes, share, folder = sys.argv[1:]
     with multiprocessing.get_context("spawn").Pool(1) as pool:  # what writing takes is not counted
-        units = pool.apply(write, (shape, f"{folder}/in"))
+        units = pool.apply(write, (shape, float(share), f"{folder}/in"))
     settings = Dedupe(method=(method,), sentences="builtin", memory_megabytes=int(megabytes), min_sentences=1)
     done = methods.run(BeamEngine(1), settings, units, f"{folder}/out", Silent())
     peak = peak_bytes()

@@ -72,7 +72,9 @@ def test_tables_and_vocabularies_are_equal_to_the_bit(runs: Runs, name: str) -> 
 
 def assert_close(found: list[dict[str, Any]], frozen: list[dict[str, Any]]) -> None:
     for line, expected in zip(found, frozen, strict=True):
-        assert line == pytest.approx(expected, rel=1e-4), line["step"]
+        assert {key for key in line if line[key] is None} == {key for key in expected if expected[key] is None}
+        numbers = {key: value for key, value in expected.items() if value is not None}
+        assert {key: line[key] for key in numbers} == pytest.approx(numbers, rel=1e-4), line["step"]
 
 
 @pytest.mark.parametrize("name", [case.name for case in TRAIN])

@@ -37,6 +37,7 @@ from corpusforge.trainer.presets import PRESETS
 from corpusforge.trainer.step import gradients, update
 from tests.laid_out import laid_out
 from tests.made_up_instances import Data
+from tests.prestarted import Commands
 from tests.trainer.test_ranks import assert_close, launch, weights
 from tests.trainer.training_runs import assert_equal_runs, stop_at, train
 
@@ -259,10 +260,12 @@ def test_flops_are_those_that_torch_counts(make_data: MakeData, small_run: Pretr
 
 
 @pytest.mark.slow
-def test_a_shared_layer_is_sharded_as_others_are(make_data: MakeData, small_run: Pretrain, tmp_path: Path) -> None:
+def test_a_shared_layer_is_sharded_as_others_are(
+    corpusforge: Commands, make_data: MakeData, small_run: Pretrain, tmp_path: Path
+) -> None:
     """ALBERT's one layer is gathered and parted again each time it is applied; LAMB's norms are of whole weights."""
     changes = {"steps": 4, "dropout": 0.0, "optimizer": "lamb", "micro_batch_tokens": 100, "log_steps": 1}
     run, data = settings_of("albert-tiny", small_run, **changes), make_data(pairs=True)
-    launch(data, tmp_path / "one", run, 1)
-    launch(data, tmp_path / "two", dataclasses.replace(run, sharding="fsdp"), 2)
+    launch(corpusforge, data, tmp_path / "one", run, 1)
+    launch(corpusforge, data, tmp_path / "two", dataclasses.replace(run, sharding="fsdp"), 2)
     assert_close(weights(tmp_path / "one"), weights(tmp_path / "two"), 2e-3)

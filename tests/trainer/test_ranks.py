@@ -24,14 +24,14 @@ from corpusforge.trainer import checkpoint, ranks
 from corpusforge.trainer.ranks import Ranks
 from corpusforge.trainer.signals import StopFlag
 from tests.made_up_instances import Data
+from tests.prestarted import Commands
 from tests.trainer.training_runs import assert_equal_runs, logged, train
 
 pytest_plugins = ["tests.made_up_data"]
 MakeData = Callable[..., Data]
-SCRIPT = Path(__file__).parent / "ranks_script.py"
 
 
-def launch(data: Data, output: Path, settings: Pretrain, ranks: int, **more: Any) -> int:
+def launch(corpusforge: Commands, data: Data, output: Path, settings: Pretrain, ranks: int, **more: Any) -> int:
     """Run the script on so many ranks, each a process as torchrun would start it; gives the first exit code."""
     task: dict[str, Any] = {"data": data.instances, "vocabulary": data.vocabulary, "output": str(output)}
     task |= {"settings": dataclasses.asdict(settings), "gradient": False, "stop": None, "resume": True} | more
@@ -42,10 +42,9 @@ def launch(data: Data, output: Path, settings: Pretrain, ranks: int, **more: Any
     running = []
     for number in range(ranks):
         own = os.environ | shared | {"RANK": str(number), "LOCAL_RANK": str(number)}
-        command = [sys.executable, str(SCRIPT), json.dumps(task)]
-        running.append(subprocess.Popen(command, env=own, stderr=subprocess.PIPE, text=True))
-    ends = [process.communicate(timeout=240)[1] for process in running]
-    codes = {process.returncode for process in running}
+        running.append(corpusforge.start("tests.trainer.ranks_script", json.dumps(task), environment=own))
+    ended = [process.wait(timeout=240) for process in running]
+    codes, ends = {one.returncode for one in ended}, [one.stderr for one in ended]
     assert len(codes) == 1, ends
     code = codes.pop()
     assert code in (0, 143), ends
@@ -71,16 +70,16 @@ def quick_run(small_run: Pretrain) -> Pretrain:
 
 
 @pytest.mark.slow
-def test_two_ranks_are_one(make_data: MakeData, quick_run: Pretrain, tmp_path: Path) -> None:
+def test_two_ranks_are_one(corpusforge: Commands, make_data: MakeData, quick_run: Pretrain, tmp_path: Path) -> None:
     """In every loss, the gradient of a step, and the weights behind four; packed, padded and sharded."""
     data = make_data(pairs=True)
-    assert launch(data, tmp_path / "one", quick_run, 1, gradient=True) == 0
+    assert launch(corpusforge, data, tmp_path / "one", quick_run, 1, gradient=True) == 0
     expected = load_file(tmp_path / "one/gradient.safetensors")
     kinds = {"packed": {}, "padded": {"packing": False, "micro_batch_tokens": 400}, "fsdp": {"sharding": "fsdp"}}
     for kind, changes in kinds.items():
         run = tmp_path / kind
         settings = dataclasses.replace(quick_run, **changes)  # type: ignore[arg-type]
-        launch(data, run, settings, 2, gradient=kind != "fsdp")
+        launch(corpusforge, data, run, settings, 2, gradient=kind != "fsdp")
         if kind != "fsdp":
             found = load_file(run / "gradient.safetensors")
             assert torch.allclose(expected["sums"], found["sums"], rtol=1e-5)
@@ -95,42 +94,46 @@ def test_two_ranks_are_one(make_data: MakeData, quick_run: Pretrain, tmp_path: P
 
 
 @pytest.mark.slow
-def test_ranks_stop_together_and_any_number_goes_on(make_data: MakeData, quick_run: Pretrain, tmp_path: Path) -> None:
+def test_ranks_stop_together_and_any_number_goes_on(
+    corpusforge: Commands, make_data: MakeData, quick_run: Pretrain, tmp_path: Path
+) -> None:
     """The signal reaches one rank only; the run goes on from two sharded ranks to one, and to two."""
     data = make_data()
-    launch(data, tmp_path / "straight", quick_run, 1)
+    launch(corpusforge, data, tmp_path / "straight", quick_run, 1)
     settings = dataclasses.replace(quick_run, checkpoint_steps=1000, sharding="fsdp")
-    assert launch(data, tmp_path / "moved", settings, 2, stop=(1, signal.SIGTERM)) == 143
+    assert launch(corpusforge, data, tmp_path / "moved", settings, 2, stop=(1, signal.SIGTERM)) == 143
     assert [folder.name for folder in checkpoint.all_folders(tmp_path / "moved")] == ["step-000001"]
-    assert launch(data, tmp_path / "moved", settings, 1, stop=(2, signal.SIGTERM)) == 143
-    assert launch(data, tmp_path / "moved", settings, 2) == 0
+    assert launch(corpusforge, data, tmp_path / "moved", settings, 1, stop=(2, signal.SIGTERM)) == 143
+    assert launch(corpusforge, data, tmp_path / "moved", settings, 2) == 0
     assert_close(weights(tmp_path / "straight"), weights(tmp_path / "moved"), 2e-3)
     assert [line["step"] for line in logged(tmp_path / "moved")] == [1, 2, 3, 4, 4]
 
 
 @pytest.mark.slow
-def test_two_ranks_go_on_to_the_bit(make_data: MakeData, quick_run: Pretrain, tmp_path: Path) -> None:
+def test_two_ranks_go_on_to_the_bit(
+    corpusforge: Commands, make_data: MakeData, quick_run: Pretrain, tmp_path: Path
+) -> None:
     """With dropout, on as many ranks as before."""
     data, settings = make_data(), dataclasses.replace(quick_run, checkpoint_steps=1000, dropout=0.1)
-    launch(data, tmp_path / "straight", settings, 2)
-    assert launch(data, tmp_path / "stopped", settings, 2, stop=(2, signal.SIGTERM)) == 143
-    launch(data, tmp_path / "stopped", settings, 2)
+    launch(corpusforge, data, tmp_path / "straight", settings, 2)
+    assert launch(corpusforge, data, tmp_path / "stopped", settings, 2, stop=(2, signal.SIGTERM)) == 143
+    launch(corpusforge, data, tmp_path / "stopped", settings, 2)
     assert_equal_runs(tmp_path / "straight", tmp_path / "stopped")
 
 
 @pytest.mark.slow
 def test_two_ranks_begin_from_a_checkpoint_as_one_does(
-    make_data: MakeData, quick_run: Pretrain, tmp_path: Path
+    corpusforge: Commands, make_data: MakeData, quick_run: Pretrain, tmp_path: Path
 ) -> None:
     """Sharded and not; and stopped and gone on with, when the checkpoint it began from counts no more."""
     data = make_data(pairs=True)
     train(data, tmp_path / "first", dataclasses.replace(quick_run, learning_rate=3e-3), seed=5)
     begun = dataclasses.replace(quick_run, init=str(tmp_path / "first/model"), learning_rate=1e-4)
     train(data, tmp_path / "one", begun)
-    launch(data, tmp_path / "two", begun, 2)
+    launch(corpusforge, data, tmp_path / "two", begun, 2)
     sharded = dataclasses.replace(begun, sharding="fsdp", checkpoint_steps=1000)
-    assert launch(data, tmp_path / "stopped", sharded, 2, stop=(2, signal.SIGTERM)) == 143
-    launch(data, tmp_path / "stopped", sharded, 2)
+    assert launch(corpusforge, data, tmp_path / "stopped", sharded, 2, stop=(2, signal.SIGTERM)) == 143
+    launch(corpusforge, data, tmp_path / "stopped", sharded, 2)
     moved = weights(tmp_path / "one")["bert.encoder.layer.0.output.dense.weight"]
     drawn = weights(tmp_path / "first")["bert.encoder.layer.0.output.dense.weight"]
     assert 0 < (moved - drawn).norm() < 0.1 * drawn.norm()  # begun there, and not anew
@@ -159,13 +162,13 @@ def test_signals_of_several_ranks_are_one(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.slow
 def test_a_signal_to_one_rank_behind_the_last_step_ends_all(
-    make_data: MakeData, quick_run: Pretrain, tmp_path: Path
+    corpusforge: Commands, make_data: MakeData, quick_run: Pretrain, tmp_path: Path
 ) -> None:
     """Sharded ranks measure together or not at all: the one that was asked must not wait for the other."""
     data, settings = make_data(), dataclasses.replace(quick_run, sharding="fsdp")
-    assert launch(data, tmp_path / "out", settings, 2, stop=(4, signal.SIGTERM)) == 143
+    assert launch(corpusforge, data, tmp_path / "out", settings, 2, stop=(4, signal.SIGTERM)) == 143
     assert checkpoint.all_folders(tmp_path / "out")[0].name == "step-000004"
-    assert launch(data, tmp_path / "out", settings, 2) == 0
+    assert launch(corpusforge, data, tmp_path / "out", settings, 2) == 0
     assert [line["step"] for line in logged(tmp_path / "out")] == [1, 2, 3, 4, 4]
 
 
