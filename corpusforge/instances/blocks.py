@@ -98,7 +98,7 @@ def plan_full_sentences(joined: Source, negatives: Negatives, settings: PlanSett
 
 
 def _rank(source: Source) -> I64:
-    """For each document how many with sentences stand before it, ``[documents]``."""
+    """For each document how many with sentences come before it, ``[documents]``."""
     filled = np.diff(source.offsets) > 0
     return np.asarray(np.maximum(np.cumsum(filled) - 1, 0))
 

@@ -193,11 +193,11 @@ def token_units(folder: str, units: int | None = None) -> list[ShardUnit]:
 
     ``units``: how many document shards there are; what is numbered from there on is of an earlier, other cut.
     """
-    found = []
+    made = []
     for entry in shards.load_entries(folder, units):
         shard = entry.tables["tokens"]
-        found.append(ShardUnit(entry.unit, shards.join(folder, shard.name), shard.rows, shard.bytes))
-    return found
+        made.append(ShardUnit(entry.unit, shards.join(folder, shard.name), shard.rows, shard.bytes))
+    return made
 
 
 @dataclasses.dataclass(frozen=True)
@@ -302,5 +302,5 @@ def _by_tokens(path: str) -> Iterator[pa.RecordBatch]:
 
 
 def _bytes(unit: ShardUnit, first: int, stop: int) -> int:
-    """Bytes of the unit that these of its rows stand for; all rows stand for all bytes."""
+    """The share of the unit's bytes that these of its rows are."""
     return unit.bytes * stop // unit.rows - unit.bytes * first // unit.rows

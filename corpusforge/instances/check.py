@@ -49,7 +49,7 @@ def check_joined(source: Source, plan: Plan, separator: int) -> None:
 def check_order(source: Source, plan: Plan, longest: int) -> None:
     """A and B follow each other in their document: B later where the label is 0, A where it is 1.
 
-    ``longest``: tokens of a pair that may have been shortened; in others nothing stands between A and B.
+    ``longest``: tokens of a pair that may have been shortened; in others nothing is between A and B.
     """
     where = f"{len(source.keys)} documents"
     a_stop, b_stop = plan.a_start + plan.a_length, plan.b_start + plan.b_length
@@ -93,7 +93,7 @@ def check_instances(
     """The invariants of rows of INSTANCES.
 
     ``length``: longest instance; ``mask``: the settings stored masks must have; ``originals``: the flat unmasked ids,
-    where they are known; ``separators``: how many [SEP] stand between documents inside segments.
+    where they are known; ``separators``: how many [SEP] are between documents inside segments.
     """
     ids, offsets = list_column(batch.column("input_ids"))
     where, lengths = f"{batch.num_rows} instances", np.diff(offsets)
@@ -118,12 +118,12 @@ def _check_frame(batch: pa.RecordBatch, ids: Ids, offsets: I64, specials: Specia
     _demand(ids[offsets[:-1]] == specials.cls, where, "an instance does not begin with [CLS]")
     _demand(ids[offsets[:-1] + a - 1] == specials.sep, where, "A does not end with [SEP]")
     _demand(ids[offsets[1:] - 1] == specials.sep, where, "an instance does not end with [SEP]")
-    # [UNK] stands for text; the other four do not come from text.
+    # [UNK] replaces text; the other four do not come from text.
     frame = specials.is_special()
     frame[specials.unk] = False
     expected = 2 * batch.num_rows + int((b > 0).sum()) + inner
     if int(np.count_nonzero(frame[ids])) != expected:
-        raise errors.InvariantBroken(where, "a special token stands inside a segment", _MEND)
+        raise errors.InvariantBroken(where, "a special token is inside a segment", _MEND)
 
 
 def _check_masks(

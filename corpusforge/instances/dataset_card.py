@@ -1,7 +1,7 @@
 """The small files that make a folder of instances a Hugging Face dataset, and its dataset card.
 
 ``state.json`` and ``dataset_info.json`` beside the shards let ``datasets.load_from_disk(folder/train)`` open (and
-memory-map) them as they stand; the header of README.md says to ``datasets.load_dataset(folder)`` which files are which
+memory-map) them unchanged; the header of README.md says to ``datasets.load_dataset(folder)`` which files are which
 split. Features are read from the Arrow schema, so that the files suit every version of `datasets` (checked with 5.2).
 Everything in the card is in the manifest too; it is for a person who was handed the folder alone.
 """
@@ -52,7 +52,7 @@ def card_body(manifest: Manifest, fingerprint: str) -> str:
     """Provenance, settings and numbers. ``fingerprint``: of what all instances say (checkpoints carry it)."""
     settings = manifest.recipe["instances"]
     splits = [split for split in manifest.rows if manifest.rows[split]]
-    found = {split: manifest.statistics.get(split, {}) for split in splits}
+    counted = {split: manifest.statistics.get(split, {}) for split in splits}
     dynamic = settings["masking"] == "dynamic"
     drawn = "Masks of `train` are not stored: the loader draws them. " if dynamic else "Masks are stored. "
     return "\n\n".join(
@@ -64,9 +64,9 @@ def card_body(manifest: Manifest, fingerprint: str) -> str:
                 ((f"`{key}`", f"`{value}`" if value != "" else "") for key, value in sorted(settings.items())),
             ),
             f"## Numbers\n\n{drawn}Digests of shards and all statistics: `manifest.json`.\n\n"
-            + _table(("", *splits), _numbers(found)),
+            + _table(("", *splits), _numbers(counted)),
             "## Lengths\n\n"
-            + _table(("tokens, special ones counted", *splits), _lengths(found, int(settings["length"]))),
+            + _table(("tokens, special ones counted", *splits), _lengths(counted, int(settings["length"]))),
         )
     )
 
@@ -78,19 +78,19 @@ def _sources(manifest: Manifest, fingerprint: str) -> Iterable[tuple[str, ...]]:
     yield from ((name, version) for name, version in manifest.versions.items())
 
 
-def _numbers(found: Mapping[str, Mapping[str, Any]]) -> Iterable[tuple[str, ...]]:
+def _numbers(counted: Mapping[str, Mapping[str, Any]]) -> Iterable[tuple[str, ...]]:
     for key, name in _COUNTS.items():
-        if any(some.get(key) for some in found.values()):
-            yield name, *(f"{some.get(key, 0):,}" for some in found.values())
-    ratios = [some.get("ratios", {}) for some in found.values()]
+        if any(some.get(key) for some in counted.values()):
+            yield name, *(f"{some.get(key, 0):,}" for some in counted.values())
+    ratios = [some.get("ratios", {}) for some in counted.values()]
     for key, name in _SHARES.items():
         if any(key in some for some in ratios):
             yield name, *(f"{some[key]:.2%}" if key in some else "" for some in ratios)
 
 
-def _lengths(found: Mapping[str, Mapping[str, Any]], longest: int) -> Iterable[tuple[str, ...]]:
+def _lengths(counted: Mapping[str, Mapping[str, Any]], longest: int) -> Iterable[tuple[str, ...]]:
     """Bin k of the manifest holds lengths in (k * longest / bins, (k + 1) * longest / bins]."""
-    histograms = [some.get("lengths", []) for some in found.values()]
+    histograms = [some.get("lengths", []) for some in counted.values()]
     bins = max(map(len, histograms), default=0)
     each = -(-bins // _LINES)
     for first in range(0, bins, each or 1):
@@ -133,7 +133,7 @@ def write_dataset_card(folder: str, title: str, finished: Mapping[str, Sequence[
 
     ``body``: more Markdown after that (`dataset_card.card_body`).
     """
-    rows = {table: sum(shard.rows for shard in found) for table, found in finished.items()}
+    rows = {table: sum(shard.rows for shard in counted) for table, counted in finished.items()}
     splits = "".join(
         f"  - split: {table}\n    path: {table}/*.arrow\n" for table in finished if rows[table]
     )  # fmt: skip

@@ -119,7 +119,7 @@ def paired(
 
 
 def number(document: I64) -> I64:
-    """The number of each row among those of its document, which stand together.
+    """The number of each row among those of its document, which are together.
 
     >>> number(np.array([4, 4, 7, 7, 7])).tolist()
     [0, 1, 0, 1, 2]

@@ -44,7 +44,7 @@ def span_shares() -> tuple[float, ...]:
 
 
 def thresholds(shares: tuple[float, ...]) -> U64:
-    """A draw of 32 bits below threshold k and not below those before stands for length k + 1; the last is 2**32."""
+    """A draw of 32 bits below threshold k and not below those before means length k + 1; the last is 2**32."""
     sums = np.rint(np.cumsum(shares) * 2.0**32).astype(np.uint64)
     sums[-1] = 1 << 32
     return sums
@@ -57,7 +57,7 @@ def run_lengths(keys: U64, numbers: I64, limits: U64) -> I64:
 
 
 class _State(NamedTuple):
-    """Where each instance in need stands, ``[n]``: its row, words and where they begin, tokens left, length looked
+    """The state of each instance in need, ``[n]``: its row, words and where they begin, tokens left, length looked
     for, runs placed, steps taken, tries made for this length."""
 
     row: I64

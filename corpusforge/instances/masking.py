@@ -134,7 +134,7 @@ class Masker:
         return Masked(ids, positions, offsets_of(counts), labels, np.stack((begins, begins + sizes), 1), bounds)
 
     def _seen(self, labels: Ids, draws: U64, shares: U64) -> Ids:
-        """What stands at chosen positions: the upper half of ``shares`` says how, the lower of ``draws`` which."""
+        """What the model sees there: the upper half of ``shares`` decides how, the lower of ``draws`` which token."""
         share = shares >> np.uint64(32)
         mask, random = (round(s * 2**32) for s in (self.settings.mask_share, self.settings.random_share))
         seen = np.where(share < np.uint64(mask), labels.dtype.type(self.specials.mask), labels)

@@ -2,7 +2,7 @@
 
 Batches are measured while they are built, as dicts of numbers and histograms (`shards.add_statistics` adds them); from
 their sum come the ratios a person reads. `judge` stops the stage where something is lost or where shares lie outside
-binomial bounds: six standard deviations, which a right build leaves once in 500 million times.
+binomial bounds: six standard deviations, which a correct build leaves once in 500 million times.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def judge(
     """The ratios of summed statistics, after asserting them.
 
     ``pairs_drawn`` counts coins that fell: not forced labels, and not those that another copy of the corpus repeats.
-    Labels that are not forced are fair coins in every format, also in segment-pair as google draws it.
+    Labels that are not forced are fair coins in every format, also in segment-pair as google-research/bert draws it.
     ``words``: how many tokens a random replacement is drawn from (it may draw the original: counted as kept).
     Raises `errors.InvariantBroken`.
     """
@@ -160,12 +160,12 @@ def judge_whole(
     ``parts``: summed statistics of training and held-out part; ``documents``: what the stage was given; ``encoded``:
     statistics of encoding; ``rows``: instances of each part on disk.
     """
-    for split, found in parts.items():
-        _equal(f"{where} ({split})", "instances on disk", rows.get(split, 0), found.get("instances", 0))
+    for split, counts in parts.items():
+        _equal(f"{where} ({split})", "instances on disk", rows.get(split, 0), counts.get("instances", 0))
     tokens = encoded.get("tokens", 0) - encoded.get("tokens_too_long", 0)
     _equal(where, "documents encoded", encoded.get("documents", 0), documents)
     for key, expected in (("documents", documents), ("source_tokens", tokens)):
-        _equal(where, f"{key} of all parts", sum(found.get(key, 0) for found in parts.values()), expected)
+        _equal(where, f"{key} of all parts", sum(counts.get(key, 0) for counts in parts.values()), expected)
 
 
 def _judge_masks(statistics: dict[str, Any], where: str, mask: MaskSettings, words: int) -> dict[str, float]:
@@ -185,17 +185,17 @@ def _judge_masks(statistics: dict[str, Any], where: str, mask: MaskSettings, wor
     return ratios
 
 
-def _within(where: str, name: str, found: int, trials: int, share: float, together: int = 1) -> None:
+def _within(where: str, name: str, count: int, trials: int, share: float, together: int = 1) -> None:
     """``together``: how many trials share a draw."""
     bound = _DEVIATIONS * math.sqrt(max(trials * share * (1 - share) * together, 0)) + together
-    if abs(found - trials * share) > bound:
-        what = f"{name}: {found} of {trials}, expected {trials * share:.0f} +- {bound:.0f}"
+    if abs(count - trials * share) > bound:
+        what = f"{name}: {count} of {trials}, expected {trials * share:.0f} +- {bound:.0f}"
         raise errors.InvariantBroken(where, what, "please report this with the recipe and its seed")
 
 
-def _equal(where: str, name: str, found: int, expected: int) -> None:
-    if found != expected:
-        raise errors.InvariantBroken(where, f"{name}: {found}, expected {expected}", "please report this")
+def _equal(where: str, name: str, count: int, expected: int) -> None:
+    if count != expected:
+        raise errors.InvariantBroken(where, f"{name}: {count}, expected {expected}", "please report this")
 
 
 def _ratio(part: float, whole: float) -> float:

@@ -97,8 +97,8 @@ def candidates_of(source: Source, seed: int, budget: int) -> Candidates:
     """The candidates among some documents; those without tokens are none."""
     tokens = np.diff(source.token_offsets)
     rows = np.flatnonzero(tokens)
-    found = Candidates(document_hashes(source.keys[rows], seed), tokens[rows] * source.ids.dtype.itemsize)
-    return keep_smallest([found], budget)
+    own = Candidates(document_hashes(source.keys[rows], seed), tokens[rows] * source.ids.dtype.itemsize)
+    return keep_smallest([own], budget)
 
 
 class Taken(NamedTuple):

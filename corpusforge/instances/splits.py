@@ -27,7 +27,7 @@ DRAW = pa.field("draw", pa.uint16())
 
 
 def with_draws(tokens: pa.RecordBatch, documents: pa.RecordBatch) -> pa.RecordBatch:
-    """TOKENS with the draws of their documents, which stand in the same order."""
+    """TOKENS with the draws of their documents, which are in the same order."""
     urls = normalise_urls(documents["url"])
     unknown = pc.fill_null(pc.equal(urls, ""), True)
     draws = pa.array(md5_remainders(urls, DRAWS).astype(np.uint16), mask=np.asarray(unknown, bool))

@@ -85,12 +85,12 @@ class Steps:
         if min(steps, default=0) < 0:
             raise IndexError(f"no step {min(steps)}: the first is 0")
 
-        def alike(step: int) -> tuple[int, MaskSettings | None]:
+        def kind(step: int) -> tuple[int, MaskSettings | None]:
             masking = self.masking(step) if callable(self.masking) else self.masking
             return self.part_of(step), masking
 
         made: list[list[Batch]] = []
-        for (part, masking), some in itertools.groupby(steps, alike):
+        for (part, masking), some in itertools.groupby(steps, kind):
             masker = None if masking is None else self._masker(settings=masking)
             made += self._made(list(some), self.streams[part], masker)
         return made
@@ -102,11 +102,11 @@ class Steps:
         groups: list[Group] = []
         counts, first = [], 0
         for read in reads:
-            behind = first + sum(len(some) for _, some in read)
-            own = self.settings.groups(stream.chunks.lengths[chosen[first:behind]].astype(np.int64))
+            stop = first + sum(len(some) for _, some in read)
+            own = self.settings.groups(stream.chunks.lengths[chosen[first:stop]].astype(np.int64))
             groups += [group._replace(rows=group.rows + first) for group in own]
             counts.append(len(own))
-            first = behind
+            first = stop
         places = [(step, k) for step, count in zip(steps, counts, strict=True) for k in range(count)]
         kind = np.int32 if self.settings.bits == 32 else np.int64
         batches = iter(
@@ -292,7 +292,7 @@ class Feed(Generic[T]):
         threads: int = 1,
         ahead: int = AHEAD,
     ) -> None:
-        self.waited = 0.0  # seconds the consumer stood still, all told
+        self.waited = 0.0  # seconds the consumer waited in total
         self._make, self._number, self._stop = make, start, stop
         self._threads, self._ahead = threads, max(ahead, threads)
         self._waiting: deque[Future[T]] = deque()

@@ -48,12 +48,12 @@ class Ragged:
         return self.read(self.file[rows], self.start[rows][owner] + within, np.bincount(owner, minlength=len(rows)))
 
     def whole(self, rows: I64 | I32) -> npt.NDArray[Any]:
-        """All values of some rows, one row behind the other."""
+        """All values of some rows, one row after another."""
         counts = self.count[rows].astype(np.int64)
         return self.read(self.file[rows], ranges(self.start[rows], counts), counts)
 
     def read(self, source: I32, at: I64, counts: I64) -> npt.NDArray[Any]:
-        """What stands at the places ``at``: the first ``counts[0]`` in the file ``source[0]``, and so on."""
+        """The values at the places ``at``: the first ``counts[0]`` in the file ``source[0]``, and so on."""
         if len(source) == 0 or (source[0] == source).all():
             return np.take(self.files[source[0] if len(source) else 0], at)
         by_file = np.argsort(source, kind="stable")
@@ -75,16 +75,16 @@ class Bits:
     def take(self, rows: I64 | I32, within: I64, owner: I64) -> Bools:
         """As `Ragged.take`."""
         bits = self.packed.start[rows][owner] + within
-        found = self.packed.read(self.packed.file[rows], bits >> 3, np.bincount(owner, minlength=len(rows)))
-        return (found >> (bits & 7).astype(np.uint8) & 1).astype(bool)
+        packed = self.packed.read(self.packed.file[rows], bits >> 3, np.bincount(owner, minlength=len(rows)))
+        return (packed >> (bits & 7).astype(np.uint8) & 1).astype(bool)
 
     def whole(self, rows: I64 | I32) -> Bools:
         """As `Ragged.whole`."""
         start, counts = self.packed.start[rows], self.packed.count[rows].astype(np.int64)
         first = start >> 3
         sizes = (start + counts + 7 >> 3) - first  # bytes of a row
-        found = self.packed.read(self.packed.file[rows], ranges(first, sizes), sizes)
-        bits = np.unpackbits(found, bitorder="little").view(np.bool_)
+        packed = self.packed.read(self.packed.file[rows], ranges(first, sizes), sizes)
+        bits = np.unpackbits(packed, bitorder="little").view(np.bool_)
         return bits.take(ranges(offsets_of(sizes)[:-1] * 8 + (start & 7), counts))
 
 
@@ -128,9 +128,9 @@ def flat_positions(counts: I64 | I32) -> tuple[I64, I64]:
 
 
 def open_table(folder: str, manifest: Manifest, table: str) -> Corpus:
-    """Map a table of a finished stage, after a look at the sizes of its shards.
+    """Map a table of a finished stage, after checking the sizes of its shards.
 
-    Raises `errors.ManifestInvalid` where one is missing or not as long as the manifest says, and as `open_corpus`.
+    Raises `errors.ManifestInvalid` where one is missing or not as long as the manifest states, and as `open_corpus`.
     """
     for shard, path in zip(manifest.shards.get(table, []), manifest.paths(folder, table), strict=True):
         # Arrow reads a file cut between two batches as a shorter one, so it would not be noticed below.

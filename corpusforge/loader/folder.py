@@ -42,7 +42,7 @@ def mask_settings(section: Mapping[str, Any]) -> MaskSettings:
 
 
 def check_vocabulary(corpus: Corpus, specials: Specials, data_folder: str, vocab_folder: str) -> None:
-    """Look at up to a thousand instances: ids inside the vocabulary, [CLS] in front, [SEP] behind.
+    """Look at up to a thousand instances: ids inside the vocabulary, [CLS] first, [SEP] last.
 
     Raises `errors.StageMismatch` where they do not fit.
     """

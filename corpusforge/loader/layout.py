@@ -29,7 +29,7 @@ class Batch:
     lengths: I64  # [N] tokens of each instance
     first_lengths: I64  # [N] of these, of segment A with [CLS] and its [SEP]
     masked: I64  # [M] places whose token is to be predicted, ascending
-    labels: npt.NDArray[Any]  # [M] the tokens that stood there
+    labels: npt.NDArray[Any]  # [M] the tokens to predict there
     pair_labels: npt.NDArray[np.int8] | None  # [N]; None: not a pair format
     keys: U64  # [N] which instance each is: `seeds.instance_keys` of its document and index
     epochs: I64  # [N] the epoch each is read in
@@ -86,9 +86,9 @@ class Batch:
 
     def dense_labels(self, ignore: int = -100) -> I64:
         """The label at each masked position and ``ignore`` elsewhere, ``[B, T]``."""
-        found = np.full(self.size, ignore, np.int64)
-        found[self.masked] = self.labels
-        return found.reshape(self.input_ids.shape)
+        dense = np.full(self.size, ignore, np.int64)
+        dense[self.masked] = self.labels
+        return dense.reshape(self.input_ids.shape)
 
     def _spread(self, sizes: list[I64], values: list[Any], rest: Any, kind: Any) -> npt.NDArray[Any]:
         """For each place a value: parts of every instance have ``sizes`` and ``values``, padding has ``rest``."""

@@ -70,7 +70,7 @@ class Part:
 
 
 def order_of(words: U64) -> I64:
-    """What sorts random words, equal ones as they stand: the stable order.
+    """What sorts random words, equal ones in their order: the stable order.
 
     The other sort takes a quarter of the time, and its order is the stable one unless two words are equal.
     """
@@ -93,7 +93,7 @@ class Stream:
         totals = [int(self.chunks.lengths[self._members(k)].sum()) for k in range(self._copies)]
         self._before = np.concatenate([[0], np.cumsum(totals)])  # tokens before copy k, from the first copy on
         self._lock = threading.Lock()
-        # One is enough: a step on the seam asks for the old epoch first, and the next step for the new one only.
+        # One is enough: a step on the seam reads the old epoch first, and the next step for the new one only.
         self._order = functools.lru_cache(maxsize=1)(self._sorted)
 
     def step(self, step: int) -> list[tuple[int, I32]]:

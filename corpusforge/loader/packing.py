@@ -32,7 +32,7 @@ DEALT_FILLS = (0.999, 0.995, 0.99)
 """Shares of a row that dealing tries to fill, one after the other."""
 
 DEALT_ROWS = 1.01
-"""How many times the rows of best fit dealing may take: a hundredth more padding for rows that are alike."""
+"""How many times the rows of best fit dealing may take: a hundredth more padding for rows with similar loads."""
 
 
 def padded_length(longest: int, multiple: int = ROUND_TO) -> int:
@@ -292,7 +292,7 @@ class _Groups:
 
     def contents(self) -> list[tuple[int, list[tuple[int, int]]]]:
         """For each group its rows, and what each of them holds as (length, how many), the longest first."""
-        found = []
+        contents = []
         for groups in self._by_left.values():
             for rows, content in groups:
                 held: list[tuple[int, int]] = []
@@ -300,5 +300,5 @@ class _Groups:
                 while link is not None:
                     link, length, each = link
                     held.append((length, each))
-                found.append((rows, held[::-1]))
-        return found
+                contents.append((rows, held[::-1]))
+        return contents

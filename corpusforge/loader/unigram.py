@@ -1,8 +1,7 @@
-"""The unigram line: the loss of a model that knows how often words are, and nothing else.
+"""The unigram loss: that of a model which has learned only unigram frequencies.
 
-Comes in: instances. Goes out: counts of ids, the entropy of their distribution in nats, and what guessing by it loses
-on given tokens. Decision: a large corpus is sampled by the keys of its instances, so that the line does not depend on
-how they lie in shards.
+It is the line a model has to cross. A large corpus is sampled by the keys of its instances, so that the line does not
+depend on how they lie in shards.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def unigram_entropy(counts: I64, specials: Specials) -> float:
 def unigram_loss(counts: I64, label_counts: I64, specials: Specials) -> float:
     """Mean loss, in nats, of always predicting word frequencies, add-one smoothed over all ids that are words.
 
-    ``counts``, ``label_counts``: how often each id stands in training, and was to be predicted, ``[size]``.
+    ``counts``, ``label_counts``: how often each id occurs in training, and is to be predicted, ``[size]``.
 
     >>> specials = Specials(6, 0, 1, 2, 3, 4)
     >>> unigram_loss(np.array([9, 9, 9, 9, 9, 5]), np.array([0, 0, 0, 0, 0, 3]), specials)
@@ -38,12 +37,12 @@ def unigram_loss(counts: I64, label_counts: I64, specials: Specials) -> float:
     smoothed = np.zeros(specials.size, np.float64)
     smoothed[words] = counts[words] + 1
     shares = smoothed / smoothed.sum()
-    asked = np.flatnonzero(label_counts)
-    return float(np.abs(np.average(np.log(shares[asked]), weights=label_counts[asked])))
+    labels = np.flatnonzero(label_counts)
+    return float(np.abs(np.average(np.log(shares[labels]), weights=label_counts[labels])))
 
 
 def token_counts(corpus: Corpus, size: int, limit: int = COUNTED_TOKENS) -> I64:
-    """How often each id stands in the instances, stored masks undone: ``[size]``. Specials are counted too."""
+    """How often each id occurs in the instances, stored masks undone: ``[size]``. Specials are counted too."""
     return count_ids(corpus, sampled_rows(corpus, limit), size)
 
 
@@ -57,7 +56,7 @@ def sampled_rows(corpus: Corpus, limit: int) -> I64:
 
 
 def count_ids(corpus: Corpus, rows: I64, size: int) -> I64:
-    """How often each id stands in some instances, stored masks undone: ``[size]``. Specials are counted too.
+    """How often each id occurs in some instances, stored masks undone: ``[size]``. Specials are counted too.
 
     Raises `errors.StageMismatch` for ids that the vocabulary does not have.
     """

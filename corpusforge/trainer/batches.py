@@ -84,8 +84,8 @@ class Batch:
     def silent(self) -> Batch:
         """The same batch with nothing to predict: its losses and gradients are zero."""
         names = ("labels", "pair_labels", "span_labels")
-        found = {name: torch.full_like(value, NOTHING) for name, value in self.tensors().items() if name in names}
-        return dataclasses.replace(self, **found, tokens=0, predicted=0, instances=0)  # type: ignore[arg-type]
+        silenced = {name: torch.full_like(value, NOTHING) for name, value in self.tensors().items() if name in names}
+        return dataclasses.replace(self, **silenced, tokens=0, predicted=0, instances=0)  # type: ignore[arg-type]
 
     def _with(self, change: Callable[[Tensor], Tensor]) -> Batch:
         changed: dict[str, Any] = {name: change(value) for name, value in self.tensors().items()}

@@ -1,4 +1,4 @@
-"""segment-pair: the invariants of every pair, google's distributions, and fair labels."""
+"""Pairs: every label is true, labels are fair coins, distributions are those of the papers' code."""
 
 from __future__ import annotations
 
@@ -168,3 +168,123 @@ def test_a_document_of_a_million_sentences():
     tokens = tokens_of([np.random.default_rng(0).integers(1, 40, 1_000_000), [5, 5]])
     batches = pair_builder(tokens, length=128).batches(tokens)
     assert sum(b.instances.num_rows for b in batches) > 150_000
+
+
+SHORT_STRUCTURES = st.lists(st.lists(st.integers(1, 9), max_size=12), min_size=2, max_size=8)
+
+
+def sentence_builder(tokens, length: int = 32, **changes) -> Builder:
+    return Builder(BuildSettings(SPECIALS, "sentence-pair", length, **changes), all_negatives(tokens))
+
+
+@given(structure=SHORT_STRUCTURES, seed=st.integers(0, 1000), masks=st.booleans())
+def test_both_are_sentences_and_labels_are_true(structure, seed, masks):
+    tokens = distinct(tokens_of(structure))
+    batch = sentence_builder(tokens, seed=seed, stored_masks=masks).build(tokens)  # two sentences always fit
+    source = read_source(tokens)
+    sentences = {
+        int(start) + 1000: (int(stop) + 1000, at)
+        for at, (start, stop) in enumerate(zip(source.starts, source.ends, strict=True))
+    }
+    home = source.documents
+    first_of_a = {}
+    for ids, row in zip(unmasked(batch), batch.to_pylist(), strict=True):
+        a, b = ids[1 : row["segment_lengths"][0] - 1], ids[row["segment_lengths"][0] : -1]
+        (a_stop, a_at), (b_stop, b_at) = sentences[a[0]], sentences[b[0]]
+        assert (a_stop, b_stop) == (a[-1] + 1, b[-1] + 1)
+        assert int(source.keys[home[a_at]]) == row["document"]
+        filled = np.count_nonzero(np.diff(source.offsets)) > 1
+        assert (
+            (b_at == a_at + 1 and home[a_at] == home[b_at])
+            if row["pair_label"] == 0
+            else (home[a_at] != home[b_at] or not filled)
+        )
+        first_of_a.setdefault(int(home[a_at]), set()).update({a_at} | ({b_at} if row["pair_label"] == 0 else set()))
+    for document, (first, behind) in enumerate(zip(source.offsets[:-1], source.offsets[1:], strict=True)):
+        assert first_of_a.get(document, set()) == set(range(first, behind))  # every sentence stands somewhere
+
+
+def test_labels_are_fair_coins():
+    tokens = random_corpus(3000)
+    built = list(sentence_builder(tokens, 128).batches(tokens))
+    found = {k: sum(b.statistics[k] for b in built) for k in ("pairs_drawn", "pairs_drawn_random", "pairs_forced")}
+    assert found["pairs_drawn"] > 20_000
+    assert abs(2 * found["pairs_drawn_random"] - found["pairs_drawn"]) < 5 * math.sqrt(found["pairs_drawn"])
+    single = np.count_nonzero(np.diff(read_source(tokens).offsets) == 1)
+    assert found["pairs_forced"] == single
+
+
+def test_long_sentences_are_truncated():
+    tokens = tokens_of([[100, 90, 3], [80, 70]])
+    batch = sentence_builder(tokens, 32).build(tokens)
+    assert max(batch.column("length").to_pylist()) == 32
+
+
+def test_copies_draw_other_pairs():
+    tokens = random_corpus(50)
+    ours = sentence_builder(tokens, 128, stored_masks=True)
+    assert unmasked(ours.build(tokens, 0)) != unmasked(ours.build(tokens, 1))
+    kept = sentence_builder(tokens, 128, stored_masks=True, copies_redraw="masks")
+    assert unmasked(kept.build(tokens, 0)) == unmasked(kept.build(tokens, 1))
+
+
+def sop_builder(**changes) -> Builder:
+    return Builder(BuildSettings(SPECIALS, "sop", **{"length": 32, **changes}))
+
+
+@given(structure=STRUCTURES, length=st.integers(8, 40), seed=st.integers(0, 1000), masks=st.booleans())
+def test_every_sop_is_what_its_label_says(structure, length, seed, masks):
+    tokens = distinct(tokens_of(structure))  # a token's id is its place
+    batch = sop_builder(length=length, seed=seed, stored_masks=masks).build(tokens)
+    source = read_source(tokens)
+    bounds = {int(k): source.token_offsets[i : i + 2] + 1000 for i, k in enumerate(source.keys)}
+    for ids, row in zip(unmasked(batch), batch.to_pylist(), strict=True):
+        a, b = ids[1 : row["segment_lengths"][0] - 1], ids[row["segment_lengths"][0] : -1]
+        first, second = (b, a) if row["pair_label"] else (a, b)
+        low, high = bounds[row["document"]]
+        assert low <= first[0] and second[-1] < high
+        assert first == list(range(first[0], first[-1] + 1)) and second == list(range(second[0], second[-1] + 1))
+        assert second[0] > first[-1]
+        assert second[0] == first[-1] + 1 or len(ids) == length  # only truncation takes text between them
+    long_enough = {int(k) for k, n in zip(source.keys, np.diff(source.token_offsets), strict=True) if n > 1}
+    assert {row["document"] for row in batch.to_pylist()} == long_enough
+
+
+@given(structure=STRUCTURES)
+def test_nothing_is_left_out_where_nothing_is_cut(structure):
+    tokens = distinct(tokens_of(structure))
+    batch = sop_builder(length=4000, short_probability=0.0).build(tokens)
+    seen = sorted(i for ids in unmasked(batch) for i in ids if i not in (SPECIALS.cls, SPECIALS.sep))
+    sizes = np.array([sum(document) for document in structure])
+    expected = np.repeat(sizes > 1, sizes)
+    assert seen == (np.flatnonzero(expected) + 1000).tolist()
+
+
+def test_order_is_a_fair_coin():
+    built = list(sop_builder(length=64).batches(random_corpus(3000)))
+    swapped, kept = (sum(b.statistics[k] for b in built) for k in ("pairs_swapped", "pairs_next"))
+    assert swapped + kept > 20_000
+    assert abs(swapped - kept) < 5 * math.sqrt(swapped + kept)
+    assert sum(b.statistics["pairs_random"] + b.statistics["pairs_forced"] for b in built) == 0
+
+
+def test_documents_of_one_token_are_counted():
+    built = list(sop_builder().batches(tokens_of([[1], [], [2], [1, 1], [5, 40, 1]])))
+    found = built[0].statistics
+    assert (found["documents_too_short"], found["documents_empty"], found["documents_lost"]) == (1, 1, 0)
+    assert len({d for b in built for d in b.instances.column("document").to_pylist()}) == 3
+
+
+def test_albert_has_the_same_lengths():
+    """Documents of short sentences, so that a chunk hardly ever has one sentence only."""
+    rng = np.random.default_rng(5)
+    structure = [rng.integers(1, 9, n).tolist() for n in rng.integers(8, 80, 5500)]
+    batch = sop_builder(length=64).build(tokens_of(structure))
+    segments = batch.column("segment_lengths").flatten().to_numpy().reshape(-1, 2).astype(int) - [2, 1]
+    peer = [(len(a), len(b)) for _, a, b, _ in bert_pairs.pairs(structure, 61, 0.1, random.Random(1), consecutive=True)]
+    coins = np.random.default_rng(1).random(len(peer)) < 0.5
+    theirs = np.array([(b, a) if coin else (a, b) for (a, b), coin in zip(peer, coins, strict=True)])
+    assert len(segments) > 20_000 and abs(len(segments) - len(theirs)) < 0.02 * len(theirs)
+    for column in (0, 1):
+        assert same_distribution(segments[:, column], theirs[:, column])
+    assert same_distribution(segments.sum(1), theirs.sum(1))

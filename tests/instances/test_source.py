@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from corpusforge import schemas
 from corpusforge.instances.builder import Builder, BuildSettings
 from corpusforge.instances.source import limit_sentences
-from tests.instances.test_doc_sentences import STRUCTURES, cut
+from tests.instances.test_blocks import STRUCTURES, cut
 from tests.instances.token_batches import SPECIALS, tokens_of
 
 
