@@ -14,7 +14,7 @@ from corpusforge.sections import Dedupe, Instances, Recipe, Vocab
 from corpusforge.stages import dedupe, preview
 from corpusforge.stages.stage import Execution
 from corpusforge.stages.unused_settings import check_given, unused_lines
-from tests.stages.test_dedupe_index import page, stage
+from tests.stages.test_dedupe import page, stage
 
 FLAGS = {
     "--span-sentences": ("4", "exact-spans or near-spans"),

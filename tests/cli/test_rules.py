@@ -10,14 +10,13 @@ from click.testing import CliRunner
 
 from corpusforge import errors, terminal
 from corpusforge.clean.packs import diff_packs, list_packs, load_pack
-from corpusforge.cli import cli
-from corpusforge.stages import packs
+from corpusforge.cli import cli, rules
 
 PAIRS = list(itertools.combinations(list_packs(), 2))
 
 
 def test_the_list_names_every_pack(capsys: pytest.CaptureFixture[str]) -> None:
-    packs.show_list()
+    rules.show_list()
     shown = capsys.readouterr().out
     assert {"c4-datatrove", "c4-paper", "c4-tfds-2", "c4-tfds-3.1", "c4-zh", "mc4", "gopher", "fineweb"} <= set(
         list_packs()
@@ -27,7 +26,7 @@ def test_the_list_names_every_pack(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("name", list_packs())
 def test_a_pack_is_shown_with_its_sources(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    packs.show_pack(name)
+    rules.show_pack(name)
     shown = "".join(capsys.readouterr().out.split())
     assert load_pack(name).kind in shown
     assert "source" in shown
@@ -49,7 +48,7 @@ def test_names_are_folded_and_never_cut(monkeypatch: pytest.MonkeyPatch, capsys:
     names = ["line:no-terminal-punctuation", "page:duplicate-paragraph-characters"]
     rows = [[name, "what the rule saw in it " * 3, "a text that goes on and on " * 9] for name in names]
     terminal.show(terminal.table("Examples", ["reason", "what the rule saw", "text"], rows, words=True))
-    packs.show_diff("c4-tfds-3.1", "c4-datatrove")
+    rules.show_diff("c4-tfds-3.1", "c4-datatrove")
     shown = capsys.readouterr().out
     assert "…" not in shown
     firsts = "".join(line.strip("│").split("│")[0].strip() for line in shown.splitlines() if line.startswith("│"))
@@ -66,14 +65,14 @@ def test_every_pair_differs_and_says_where(a: str, b: str, capsys: pytest.Captur
     for key, x, y in rows:
         if key != "kind":
             assert (left.values().get(key), right.values().get(key)) == (x, y) and x != y
-    packs.show_diff(a, b)
+    rules.show_diff(a, b)
     shown = " ".join(capsys.readouterr().out.split())
-    assert (left.kind == right.kind) == ("look at different things" not in shown)
+    assert (left.kind == right.kind) == ("check different things" not in shown)
     assert rows[0][0] == "kind" or left.kind == right.kind
 
 
 def test_a_pack_does_not_differ_from_itself(capsys: pytest.CaptureFixture[str]) -> None:
-    packs.show_diff("mc4", "mc4")
+    rules.show_diff("mc4", "mc4")
     assert "do not differ" in capsys.readouterr().out
 
 
@@ -83,11 +82,11 @@ def test_a_title_that_means_harm_is_shown_as_text(tmp_path: Path, capsys: pytest
         'kind = "patterns"\ntitle = "[red]x[/]\\u001b[2J[link=file:///etc/passwd]y"\n'
         '[drop_lines]\nvalue = ["[/nonsense]"]\nsource = "s"\n[drop_pages]\nvalue = []\nsource = "s"\n'
     )
-    packs.show_pack(str(path))
+    rules.show_pack(str(path))
     shown = capsys.readouterr().out
     assert "\x1b[2J" not in shown and "[red]x[/]" in shown and "[/nonsense]" in shown
 
 
 def test_an_unknown_pack_is_one_line() -> None:
     with pytest.raises(errors.InputMissing, match="did you mean 'c4-tfds-"):
-        packs.show_diff("c4-tfds-3", "mc4")
+        rules.show_diff("c4-tfds-3", "mc4")
