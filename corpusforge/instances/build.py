@@ -55,7 +55,7 @@ TEXT_BYTES = 4 << 20
 """Text encoded at once."""
 
 TOKENS = 1 << 21
-"""Tokens planned at once; instances are made of them in smaller runs (instances.build)."""
+"""Tokens planned at once; instances are made of them in smaller runs (`builder`)."""
 
 SHARD_BYTES = 128 << 20
 """Bytes of token ids read, times copies, for one shard of instances: 100 to 150 MB on disk."""
