@@ -82,7 +82,7 @@ def their_model(job: Any) -> Any:
     """transformers' model of the same shape, with its own attention default."""
     import transformers
 
-    from corpusforge.trainer.names import config
+    from corpusforge.trainer.hf_names import config
 
     values = config(job.shape, {"cls": job.specials.cls, "sep": job.specials.sep})
     kind = getattr(transformers, values["architectures"][0])
@@ -114,7 +114,7 @@ def their_batches(job: Any, step: int, *, by_length: bool) -> list[Any]:
     if by_length:
         laid = job.steps.batched(settings).step(step)
     else:
-        stream = job.streams[job.course.part_of(step)]
+        stream = job.streams[job.plan.part_of(step)]
         reads = stream.step(step)
         chosen = np.concatenate([some for _, some in reads])
         epochs = np.concatenate([np.full(len(some), epoch) for epoch, some in reads])
@@ -129,10 +129,10 @@ def their_batches(job: Any, step: int, *, by_length: bool) -> list[Any]:
 
 def our_model(job: Any) -> Any:
     """CorpusForge's encoder, drawn anew."""
-    from corpusforge.trainer.model import Encoder, initialise
+    from corpusforge.trainer.model import Encoder, initialize
 
     model = Encoder(job.shape)
-    initialise(model, 0)
+    initialize(model, 0)
     return model
 
 
@@ -149,7 +149,7 @@ def measure(side: str, folder: str, arguments: dict[str, Any], send: Any) -> Non
     """Train ``steps`` steps behind ``warmup`` unmeasured ones; sends figures through a pipe."""
     import torch
 
-    from corpusforge.trainer import plan
+    from corpusforge.trainer import cost
     from corpusforge.trainer.prepare import prepare
 
     settings = settings_of(arguments)
@@ -157,10 +157,10 @@ def measure(side: str, folder: str, arguments: dict[str, Any], send: Any) -> Non
         torch.set_num_threads(settings.threads)
     job = prepare(folder, settings, vocab_folder=shards.join(folder, "vocab"))
     tokens, sizes, seconds, waited = train(side, job, arguments["steps"], arguments["warmup"])
-    speed, peak = tokens / seconds, plan.peak_flops(job.device)
-    flops = plan.flops_per_token(job.shape, job.streams[-1].effective_length, job.masker.settings.rate)
+    speed, peak = tokens / seconds, cost.peak_flops(job.device)
+    flops = cost.flops_per_token(job.shape, job.streams[-1].effective_length, job.masker.settings.rate)
     figures = {"tokens/s": speed, "padding": 1 - tokens / sizes, "data wait": waited / seconds}
-    figures |= {"memory": plan.peak_memory(job.device), "mfu": speed * flops / peak if peak else None}
+    figures |= {"memory": cost.peak_memory(job.device), "mfu": speed * flops / peak if peak else None}
     figures |= {"gflops/s": speed * flops / 1e9, "device": str(job.device), "bf16": job.dtype is not None}
     send.send(figures | {"attention": job.attention})
 
@@ -168,15 +168,14 @@ def measure(side: str, folder: str, arguments: dict[str, Any], send: Any) -> Non
 def train(side: str, job: Any, steps: int, warmup: int) -> tuple[int, int, float, float]:
     """Tokens without and with padding, seconds, and seconds without data, of the steps behind the warm-up."""
     from corpusforge.loader.batcher import Feed
-    from corpusforge.trainer.compiled import compiled
     from corpusforge.trainer.optimizers import make_optimizer
-    from corpusforge.trainer.step import gradients, update
+    from corpusforge.trainer.step import compiled, gradients, update
 
     is_ours = side == SIDES[0]
     model = our_model(job) if is_ours else their_model(job)
     model.to(job.device).train()
     run = compiled(model, fixed=is_ours) if job.settings.compile else model
-    optimizer = make_optimizer(model, job.course.preset, job.course.learning_rate, job.course.optimizer)
+    optimizer = make_optimizer(model, job.plan.preset, job.plan.learning_rate, job.plan.optimizer)
     make = job.batches if is_ours else functools.partial(their_batches, job, by_length=side == SIDES[2])
     sizes, tokens, began = 0, 0, 0.0
     with Feed(make, 0, steps + warmup) as feed:

@@ -36,7 +36,7 @@ RUNS_CODE = {
 
 MAY = {
     ("beam/graph.py", "pickle.loads"): "a list of this very run: its SHA-256 travels in the graph",
-    ("trainer/stored.py", "torch.load"): "weights_only=True, as is tested below: it makes tensors and nothing else",
+    ("trainer/hf_folder.py", "torch.load"): "weights_only=True, as is tested below: it makes tensors and nothing else",
 }
 """Those that stay, and why."""
 

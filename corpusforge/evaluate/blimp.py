@@ -1,8 +1,7 @@
 """BLiMP: does the model give the grammatical sentence of a minimal pair the higher probability?
 
 67 paradigms of 1,000 pairs (Warstadt et al. 2020, arXiv 1912.00582). An encoder has no sentence probability; the score
-is a pseudo-log-likelihood, in both forms (`likelihood`). Comes in: a model and pairs. Goes out: accuracies of paradigms
-and phenomena. Ties count half; the result is the mean over paradigms.
+is a pseudo-log-likelihood, in both forms (`likelihood`). Ties count half; the result is the mean over paradigms.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from corpusforge.progress import Progress
 from corpusforge.trainer.model import Encoder
 
 PAPER_PHENOMENA = {"s-selection": "argument_structure"}
-"""Terms of the data that are no phenomenon of the paper's table 4, and the one they are part of there."""
+"""Terms of the data that are not in the paper's table 4, and the phenomenon they belong to there."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ def read_pairs(path: str, limit: int) -> list[Pair]:
                 term = PAPER_PHENOMENA.get(term, term)
                 pairs.append(Pair(row["sentence_good"], row["sentence_bad"], row.get("UID") or Path(name).stem, term))
             except (ValueError, KeyError, TypeError, AttributeError) as error:
-                where, what = f"{path}: {name}: line {number + 1}", f"no minimal pair ({error!r})"
+                where, what = f"{path}: {name}: line {number + 1}", f"not a minimal pair ({error!r})"
                 raise errors.InputUnreadable(where, what, "each line needs sentence_good and sentence_bad") from None
     if not pairs:
         raise errors.InputMissing(path, "no pairs in it", "name BLiMP's folder of .jsonl files or its .tar.gz")
@@ -75,7 +74,7 @@ def _files(path: str) -> Iterator[tuple[str, list[bytes]]]:
                     if content:
                         yield member.name, content.read().splitlines()
         except (tarfile.TarError, EOFError, OSError) as error:
-            raise errors.InputUnreadable(path, f"no readable archive ({error})", mend) from None
+            raise errors.InputUnreadable(path, f"not a readable archive ({error})", mend) from None
     else:
         raise errors.InputMissing(path or "evaluate.blimp_data", "no such file or folder", mend)
 
@@ -105,7 +104,7 @@ def blimp(
 
 
 def _accuracies(pairs: Sequence[Pair], differences: F64) -> dict[str, Any]:
-    """Of one form. ``differences``: of the score of the good sentence and that of the bad one, ``[pairs]``."""
+    """Accuracies of one form. ``differences``: score of the good sentence minus that of the bad one, ``[pairs]``."""
     right = np.where(differences == 0, 0.5, differences > 0)
     names, of_pair = np.unique([pair.paradigm for pair in pairs], return_inverse=True)
     means = np.bincount(of_pair, right) / np.bincount(of_pair)

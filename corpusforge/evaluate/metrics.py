@@ -1,7 +1,7 @@
-"""Figures of agreement between predictions and labels, as GLUE defines them (Wang et al. 2019, arXiv 1804.07461, 2).
+"""Agreement between predictions and labels, as GLUE measures it (Wang et al. 2019, arXiv 1804.07461, section 2).
 
-Comes in: NumPy arrays, one entry an example. Goes out: numbers. Where a figure is not defined (a correlation with
-something constant) it is 0, as a model that says the same of everything has found out nothing.
+Arrays have one entry an example. An undefined figure (a correlation with a constant) is 0: a model that predicts the
+same for everything has learned nothing.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from corpusforge.arrays import F64, I64
 
 
 def confusion(predicted: I64, labels: I64, classes: int) -> I64:
-    """How often each label (row) was taken for each (column): ``[classes, classes]``."""
+    """How often each label (row) was predicted as each class (column): ``[classes, classes]``."""
     return np.bincount(labels * classes + predicted, minlength=classes * classes).reshape(classes, classes)
 
 
 def classification(predicted: I64, labels: I64, classes: int) -> dict[str, float]:
-    """``accuracy``, ``f1`` (of class 1 where there are two, else the mean over classes) and ``matthews``.
+    """``accuracy``, ``f1`` (of class 1 if there are two, else the mean over classes) and ``matthews``.
 
     >>> classification(np.array([1, 1, 0, 0]), np.array([1, 0, 0, 0]), 2)
     {'accuracy': 0.75, 'f1': 0.6666666666666666, 'matthews': 0.5773502691896258}
     """
     table = confusion(predicted, labels, classes).astype(np.float64)
-    hits, asked, said = np.diag(table), table.sum(1), table.sum(0)
-    f1 = 2 * hits / np.maximum(asked + said, 1)
+    hits, labeled, chosen = np.diag(table), table.sum(1), table.sum(0)
+    f1 = 2 * hits / np.maximum(labeled + chosen, 1)
     return {
         "accuracy": float(hits.sum() / max(table.sum(), 1)),
         "f1": float(f1[1] if classes == 2 else f1.mean()),
-        "matthews": _matthews(hits.sum(), asked, said),
+        "matthews": _matthews(hits.sum(), labeled, chosen),
     }
 
 
-def _matthews(hits: float, asked: F64, said: F64) -> float:
+def _matthews(hits: float, labeled: F64, chosen: F64) -> float:
     """Matthews' correlation for any number of classes (Gorodkin 2004, equation 8)."""
-    n = asked.sum()
-    spread = np.sqrt((n * n - (asked * asked).sum()) * (n * n - (said * said).sum()))
-    return float((hits * n - (asked * said).sum()) / spread) if spread else 0.0
+    n = labeled.sum()
+    spread = np.sqrt((n * n - (labeled * labeled).sum()) * (n * n - (chosen * chosen).sum()))
+    return float((hits * n - (labeled * chosen).sum()) / spread) if spread else 0.0
 
 
 def regression(predicted: F64, labels: F64) -> dict[str, float]:
@@ -51,7 +51,7 @@ def regression(predicted: F64, labels: F64) -> dict[str, float]:
 
 
 def pearson(one: F64, other: F64) -> float:
-    """Pearson's correlation; 0 where one of both is constant."""
+    """Pearson's correlation; 0 if either is constant."""
     if len(one) == 0 or np.ptp(one) == 0 or np.ptp(other) == 0:
         return 0.0
     one, other = one - one.mean(), other - other.mean()
@@ -65,9 +65,9 @@ def ranks(values: F64) -> F64:
     >>> ranks(np.array([30.0, 10.0, 30.0, 20.0])).tolist()
     [3.5, 1.0, 3.5, 2.0]
     """
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    _, value, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
-    return np.asarray((last - (counts - 1) / 2)[place], np.float64)
+    return np.asarray((last - (counts - 1) / 2)[value], np.float64)
 
 
 def medians(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -76,6 +76,6 @@ def medians(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
     >>> medians([{"seed": 1, "score": 0.5}, {"seed": 2, "score": 0.9}, {"seed": 3, "score": 0.6}])
     {'score': 0.6, 'lowest': 0.5, 'highest': 0.9}
     """
-    found = {key: float(np.median([run[key] for run in runs])) for key in runs[0] if key != "seed"}
+    middle = {key: float(np.median([run[key] for run in runs])) for key in runs[0] if key != "seed"}
     score = [run["score"] for run in runs]
-    return found | {"lowest": min(score), "highest": max(score)}
+    return middle | {"lowest": min(score), "highest": max(score)}

@@ -1,8 +1,7 @@
-"""Held-out MLM loss, next to the line it has to cross: what guessing by word frequency alone would lose.
+"""Held-out MLM loss, beside the unigram loss it must beat: that of guessing by word frequency alone.
 
-Comes in: an encoder, held-out instances with frozen masks, training instances. Goes out: loss, accuracy and
-perplexity, and the unigram loss on the very same labels, from add-one smoothed counts of the training tokens. A model
-that stays at the unigram line (often near 7) has learned frequencies and no language. Both also by length.
+Both are measured on the same labels, in total and by length; the unigram loss comes from add-one smoothed counts of the
+training tokens. A model that stays at it (often near 7) has learned only unigram frequencies.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from corpusforge.trainer.heldout import frozen_batches
 from corpusforge.trainer.model import Encoder
 
 EDGES = 2 ** np.arange(4, 17)
-"""Most tokens of an instance of each group: 16, 32, ... 65,536."""
+"""The most tokens of an instance of each length group: 16, 32, ... 65,536."""
 
 
 def heldout_loss(
@@ -38,14 +37,14 @@ def heldout_loss(
     dtype: torch.dtype | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Loss in nats over the masked positions of all held-out instances, and the unigram line if ``train`` is given.
+    """Loss in nats over the masked positions of all held-out instances, and the unigram loss if ``train`` is given.
 
-    Raises `errors.StageMismatch` where instances are longer than the model's positions, `errors.TrainingStopped`
-    where nothing is held out.
+    Raises `errors.StageMismatch` if instances are longer than the model's positions, `errors.TrainingStopped` if
+    nothing is held out.
     """
     room = model.shape.longest
     if heldout.longest > room:
-        what = f"held-out instances have {heldout.longest} tokens, and the model {room} positions"
+        what = f"held-out instances have up to {heldout.longest} tokens, and the model {room} positions"
         raise errors.StageMismatch("heldout", what, "evaluate on the instances the model was trained for")
     masker = Masker(specials, MaskSettings(), 0)  # for held-out instances without masks stored with them
     segments, padding_id = model.shape.segments > 1, model.shape.padding_id
@@ -65,7 +64,7 @@ INSTANCES, MASKED, LOSS, HITS = range(4)
 
 
 class Sums:
-    """Losses added up by length: instances of up to 16 tokens, 32, 64, ... . Masked tokens are counted by label."""
+    """Losses summed by length: instances of up to 16 tokens, 32, 64, ... . Masked tokens are counted by label."""
 
     def __init__(self, size: int) -> None:
         self.tokens = np.zeros((len(EDGES), 4), np.float64)
@@ -76,22 +75,22 @@ class Sums:
     def add(self, model: Encoder, batch: Batch, dtype: torch.dtype | None) -> None:
         """A batch of one instance a row, on the model's device."""
         with torch.autocast(batch.input_ids.device.type, dtype=dtype, enabled=dtype is not None):
-            said = model(batch.input_ids, batch.segment_ids, batch.real, batch.masked)
+            logits = model(batch.input_ids, batch.segment_ids, batch.real, batch.masked)
         B, T = batch.input_ids.shape
         lengths = np.full(B, T) if batch.is_real is None else batch.is_real.sum(1).cpu().numpy()
         group = np.searchsorted(EDGES, lengths)
         of_token = group[batch.masked.cpu().numpy() // T]
-        losses, hits = (part.cpu().numpy() for part in _losses(said.masked, batch.labels))
+        losses, hits = (part.cpu().numpy() for part in _losses(logits.masked, batch.labels))
         self.tokens[:, INSTANCES] += np.bincount(group, minlength=len(EDGES))
         for column, values in ((MASKED, None), (LOSS, losses), (HITS, hits)):
             self.tokens[:, column] += np.bincount(of_token, values, len(EDGES))
         np.add.at(self.labels, (of_token, batch.labels.cpu().numpy()), 1)
-        if said.pairs is not None and batch.pair_labels is not None:
-            losses, hits = (part.cpu().numpy() for part in _losses(said.pairs, batch.pair_labels))
+        if logits.pairs is not None and batch.pair_labels is not None:
+            losses, hits = (part.cpu().numpy() for part in _losses(logits.pairs, batch.pair_labels))
             self.pairs += [losses.sum(), hits.sum(), len(losses)]
 
     def figures(self, counts: I64 | None, specials: Specials) -> dict[str, Any]:
-        """All together, and by length. ``counts``: of training tokens, for the unigram line."""
+        """In total and by length. ``counts``: of training tokens, for the unigram loss."""
         pair_loss, pair_hits, pairs = self.pairs.tolist()
         whole = _means(self.tokens.sum(0), self.labels.sum(0), counts, specials)
         whole |= {"pair_loss": pair_loss / pairs, "pair_accuracy": pair_hits / pairs} if pairs else {}
@@ -110,9 +109,9 @@ def _losses(logits: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, t
 
 def _means(sums: F64, labels: I64, counts: I64 | None, specials: Specials) -> dict[str, Any]:
     instances, masked, loss, hits = sums.tolist()
-    found: dict[str, Any] = {"loss": loss / masked}
+    values: dict[str, Any] = {"loss": loss / masked}
     if counts is not None:
         line = unigram_loss(counts, labels, specials)
-        found |= {"unigram_loss": line, "below_unigram": line - loss / masked}
-    found |= {"accuracy": hits / masked, "perplexity": math.exp(min(loss / masked, 700.0))}
-    return found | {"masked": int(masked), "instances": int(instances)}
+        values |= {"unigram_loss": line, "below_unigram": line - loss / masked}
+    values |= {"accuracy": hits / masked, "perplexity": math.exp(min(loss / masked, 700.0))}
+    return values | {"masked": int(masked), "instances": int(instances)}

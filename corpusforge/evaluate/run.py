@@ -1,7 +1,7 @@
-"""Evaluation of a checkpoint: tasks in, one dictionary of figures out (`docs/evaluation.md` describes it).
+"""Evaluation of a checkpoint: tasks in, one dictionary of results out (`docs/evaluation.md` describes it).
 
 A checkpoint is any Hugging Face directory that pretrain wrote: ``model/``, a folder below ``checkpoints/``, or the
-run's own folder, which stands for its ``model/``; or one of somebody else's that `trainer.export` can load.
+run's own folder, which stands for its ``model/``; or somebody else's that `trainer.hf_folder` can load.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ import torch
 from corpusforge import errors, shards
 from corpusforge.evaluate.blimp import blimp, read_pairs
 from corpusforge.evaluate.finetune import FineTuning
-from corpusforge.evaluate.glue import glue
-from corpusforge.evaluate.glue_tasks import find_tasks
+from corpusforge.evaluate.glue import find_tasks, glue
 from corpusforge.evaluate.mlm import heldout_loss
 from corpusforge.evaluate.squad import squad
 from corpusforge.instances.masking import Specials
@@ -24,13 +23,13 @@ from corpusforge.loader.corpus import Corpus, open_table
 from corpusforge.loader.folder import load_specials
 from corpusforge.progress import Progress
 from corpusforge.sections import TASKS, Evaluate
-from corpusforge.trainer.export import load_model
+from corpusforge.trainer.hf_folder import load_model
 from corpusforge.trainer.model import Encoder
 from corpusforge.trainer.prepare import choose_device, choose_dtype
 
 
 def find_model(path: str) -> Path:
-    """The Hugging Face directory that ``path`` means.
+    """The Hugging Face directory that ``path`` stands for.
 
     Raises `errors.InputMissing`.
     """
@@ -55,7 +54,7 @@ def evaluate(
     """Run the tasks of ``settings`` and return ``{"checkpoint", "tasks": {task: figures}}``.
 
     ``data``: a folder of build-instances (mlm); ``seed``: of the first fine-tuning; ``precision``: of mlm and blimp;
-    bf16 is faster on a GPU and moves scores in the third digit (fine-tuning takes it where a GPU has it). Raises
+    bf16 is faster on a GPU and changes scores in the third digit (fine-tuning uses it on a GPU that has it). Raises
     `errors.RecipeInvalid` for an unknown task, and what the tasks raise.
     """
     tasks = settings.tasks
@@ -86,7 +85,7 @@ def _check_tasks(tasks: Sequence[str]) -> None:
 
 
 def _load(folder: Path, device: torch.device) -> tuple[Encoder, Specials]:
-    """The model on its device, and the special ids of its tokenizer, which has to fit."""
+    """The model on its device, and the special ids of its tokenizer, which must match."""
     model, specials = load_model(folder).to(device), load_specials(str(folder))
     if specials.size > model.shape.vocabulary:  # fewer is usual: tables are padded for speed
         what = f"its tokenizer has {specials.size} entries, its model {model.shape.vocabulary}"

@@ -1,8 +1,8 @@
-"""Questions on passages in SQuAD's JSON (Rajpurkar et al. 2016, arXiv 1606.05250; version 2: 2018, arXiv 1806.03822).
+"""SQuAD's JSON (Rajpurkar et al. 2016, arXiv 1606.05250; version 2: 2018, arXiv 1806.03822) as inputs of the model.
 
-Comes in: train*.json and dev*.json. Goes out: `Questions`, columns; and `Windows`: [CLS] question [SEP] part of the
-passage [SEP] as ids, with where each token stands in the passage. Decision: a passage is encoded once, whatever the
-number of its questions; one that is too long is cut into windows that begin every ``STRIDE`` tokens.
+train*.json and dev*.json become `Questions`, in columns, and those `Windows`: [CLS] question [SEP] part of the passage
+[SEP] as ids, with the position of each token in the passage. A passage is encoded once, whatever the number of its
+questions; one that is too long is split into windows that begin every ``STRIDE`` tokens.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import numpy as np
 
 from corpusforge import errors
 from corpusforge.arrays import I32, I64, Bools, offsets_of
-from corpusforge.evaluate.encoded import Encoded
+from corpusforge.evaluate.finetune import Encoded
 
 STRIDE, QUESTION_TOKENS = 128, 64
-"""Tokens between the beginnings of windows, and the most of a question: google-research/bert, `run_squad.py`."""
+"""Tokens between starts of windows, and the most tokens of a question: google-research/bert, `run_squad.py`."""
 
 
 @dataclass(frozen=True)
 class Questions:
-    """Columns, one entry a question. ``passage``: its number in ``passages``; ``answers``: all that are right, none
-    where there is no answer; ``begin``: where the first stands in the passage, -1 where there is none."""
+    """Columns, one entry a question. ``passage``: its index in ``passages``; ``answers``: all right ones, none if there
+    is no answer; ``begin``: where the first begins in the passage, -1 if there is none."""
 
     passages: list[str]
     passage: I64
@@ -49,23 +49,23 @@ class Questions:
 
 
 def find_files(folder: str) -> tuple[Path, Path]:
-    """The files to train and to test on. Raises `errors.InputMissing`."""
+    """The files to train and to evaluate on. Raises `errors.InputMissing`."""
     root = Path(folder)
     if not folder or not root.is_dir():
         what = f"no such folder: {folder}" if folder else "no folder is named"
         raise errors.InputMissing("SQuAD data", what, "name a folder with train*.json and dev*.json")
-    found = []
+    paths = []
     for part in ("train", "dev"):
         files = sorted(root.glob(f"{part}*.json"))
         if len(files) != 1:
             what = f"{len(files)} files {part}*.json in it"
             raise errors.InputMissing(folder, what, "it must hold one train*.json and one dev*.json")
-        found.append(files[0])
-    return found[0], found[1]
+        paths.append(files[0])
+    return paths[0], paths[1]
 
 
 def read_questions(path: Path) -> Questions:
-    """Read a file. Raises `errors.InputUnreadable` where it is not in the format."""
+    """Read a file. Raises `errors.InputUnreadable` if it is not in the format."""
     mend = "SQuAD's JSON: data, paragraphs, context and qas with id, question and answers (text, answer_start)"
     made = Questions([], np.empty(0, np.int64), [], [], np.empty(0, np.int64))
     passage, begin = [], []
@@ -94,9 +94,9 @@ def read_questions(path: Path) -> Questions:
 class Windows:
     """Inputs of the model, one entry a window.
 
-    ``question``: its number; ``front``: tokens in front of the passage; ``count``: tokens of the passage in it.
+    ``question``: its number; ``front``: tokens before the passage; ``count``: tokens of the passage in the window.
     ``begins``, ``ends``: characters of each of these tokens in the passage, flat, those of window i from ``offsets[i]``
-    on, and a last 0. ``targets`` [W, 2]: places of the answer's first and last token in the input, 0 ([CLS]) where the
+    on, and a last 0. ``targets`` [W, 2]: positions of the answer's first and last token in the input, 0 ([CLS]) if the
     window does not hold it.
     """
 
@@ -118,13 +118,13 @@ def cut_windows(tokenizer: Any, questions: Questions, cls: int, sep: int, longes
     tokenizer.no_truncation()
     between = tokenizer.num_special_tokens_to_add(True) - 2  # one [SEP], or two for RoBERTa
     most = min(QUESTION_TOKENS, (longest - between - 2) // 2)
-    asked = [e.ids[:most] for e in tokenizer.encode_batch(questions.texts, add_special_tokens=False)]
+    texts = [e.ids[:most] for e in tokenizer.encode_batch(questions.texts, add_special_tokens=False)]
     passages = [
         (np.array(e.ids, np.int32), np.array(e.offsets, np.int64).reshape(-1, 2))
         for e in tokenizer.encode_batch(questions.passages, add_special_tokens=False)
     ]
     rows, facts, spans = [], [], []
-    for number, ids in enumerate(asked):  # a loop over questions: each is a few windows of hundreds of tokens
+    for number, ids in enumerate(texts):  # a loop over questions: each is a few windows of hundreds of tokens
         tokens, place = passages[questions.passage[number]]
         front = np.array([cls, *ids, *[sep] * between], np.int32)
         room = longest - len(front) - 1
@@ -143,7 +143,7 @@ def cut_windows(tokenizer: Any, questions: Questions, cls: int, sep: int, longes
 
 
 def _window_begins(tokens: int, room: int) -> range:
-    """Where windows begin: every STRIDE tokens, in small windows every half of one, until one holds the end.
+    """Starts of windows: every STRIDE tokens, or half a window if that is less, until one holds the end.
 
     >>> list(_window_begins(500, 300)), list(_window_begins(200, 200)), list(_window_begins(150, 60))
     ([0, 128, 256], [0], [0, 30, 60, 90])
@@ -153,7 +153,7 @@ def _window_begins(tokens: int, room: int) -> range:
 
 
 def _answer_tokens(questions: Questions, number: int, place: I64) -> tuple[int, int]:
-    """First and last token of the first answer; (-1, -1) without one, or where it does not stand where it should."""
+    """First and last token of the first answer; (-1, -1) without one, or if it is not where it should be."""
     begin = int(questions.begin[number])
     if begin < 0 or not len(place):
         return -1, -1
@@ -165,7 +165,7 @@ def _answer_tokens(questions: Questions, number: int, place: I64) -> tuple[int, 
 
 
 def is_misplaced(questions: Questions) -> Bools:
-    """Which questions have an answer that does not stand where it should: nothing to learn from. ``[questions]``."""
+    """Which questions have an answer that is not where it should be, so cannot be learned from. ``[questions]``."""
     found = [
         bool(answers) and questions.passages[passage][begin : begin + len(answers[0])] != answers[0]
         for answers, passage, begin in zip(

@@ -64,7 +64,7 @@ def inputs_of(settings: Evaluate, data: str | None, model: str = "") -> dict[str
         files = sorted(Path(path).rglob("*.jsonl")) if Path(path).is_dir() else [Path(path)]
         digests["blimp"] = stage.fingerprint([(str(file), file.name) for file in files])
     if "glue" in settings.tasks:
-        from corpusforge.evaluate.glue_tasks import find_tasks
+        from corpusforge.evaluate.glue import find_tasks
 
         folders = find_tasks(settings.glue_data, settings.glue_tasks)
         named = [(file, f"{name}/{file.name}") for name, folder in folders.items() for file in folder.glob("*.tsv")]
@@ -126,7 +126,7 @@ def _weights_digest(model: str) -> str:
     path = shards.join(model, "model.safetensors")
     if shards.exists(path):
         return shards.file_digest(path)
-    from corpusforge.trainer.stored import weight_files
+    from corpusforge.trainer.hf_folder import weight_files
 
     return digest_of([shards.file_digest(str(file)) for file in weight_files(Path(model))])
 

@@ -21,10 +21,10 @@ def plan(made: Recipe, data: str) -> dict[str, Any]:
     """What a training run would cost; trains nothing. Of several ranks, one tells."""
     if os.environ.get("RANK", "0") != "0":
         raise SystemExit(0)
-    from corpusforge.trainer.plan import plan as trainer_plan
+    from corpusforge.trainer.cost import estimate
 
     stage.load_instances(data)
-    return trainer_plan(data, made.pretrain, vocab_folder=shards.join(data, "vocab"), seed=made.seed)
+    return estimate(data, made.pretrain, vocab_folder=shards.join(data, "vocab"), seed=made.seed)
 
 
 def pretrain(made: Recipe, data: str, output: str, execution: Execution, *, resume: bool) -> Outcome:
@@ -45,9 +45,9 @@ def _pretrain(made: Recipe, data: str, output: str, execution: Execution, ranks:
     section: dict[str, Any] = {"pretrain": recipe.digested(made.pretrain), "seed": made.seed}
 
     def train() -> dict[str, Any]:
-        from corpusforge.trainer import loop
+        from corpusforge.trainer import run
 
-        return loop.pretrain(
+        return run.pretrain(
             data,
             output,
             made.pretrain,
@@ -108,9 +108,9 @@ def _above(made: Recipe, data: str, output: str, fingerprint: str) -> dict[str, 
 
 def _initial_digest(made: Recipe, data: str) -> str:
     """The digest of the weights to begin from, which are checked here: before the output folder is claimed."""
-    from corpusforge.trainer.prepare import initial_of
+    from corpusforge.trainer.prepare import init_of
 
-    return str(initial_of(made.pretrain, shards.join(data, "vocab")).digest)
+    return str(init_of(made.pretrain, shards.join(data, "vocab")).digest)
 
 
 def check_preset(made: Recipe) -> None:

@@ -192,7 +192,7 @@ def show_plan(plan: dict[str, Any]) -> None:
     shown = {key: value for key, value in plan.items() if not key.startswith("differs_")}
     terminal.show(terminal.table("Training plan", ["", "value"], [_planned(*each) for each in shown.items()]))
     if differs:
-        terminal.show(terminal.table(f"Where it is not {plan['preset']} as published", ["what"], differs))
+        terminal.show(terminal.table(f"Differences from {plan['preset']} as published", ["what"], differs))
     _show_alarms(warnings.of_plan(plan))
 
 

@@ -1,12 +1,11 @@
-"""Self-attention: every token of an instance looks at every token of it, and at nothing else.
+"""Self-attention: every token of an instance attends to every token of it, and to nothing else.
 
-Comes in: hidden states [B, T, D]. Goes out: the same shape, mixed. One block of the encoder (Vaswani et al. 2017,
-section 3.2), with its residual and LayerNorm behind it. What a token may look at is told in one of two ways: rows hold
-one instance each, and keys that are padding are masked; or rows hold instances end to end (`Packed`), and a kernel of
-variable-length attention runs over their bounds, so nothing is spent on padding. Which kernel is a matter of device and
-type alone (`kernel_of`), and all of them give the same numbers but for rounding:
+One attention block of the encoder (Vaswani et al. 2017, section 3.2) with its residual and LayerNorm. Attention is
+kept inside instances in one of two ways: rows hold one instance each, and padding keys are masked; or rows hold
+instances end to end (`Packed`), and a variable-length kernel runs over their boundaries, so nothing is spent on
+padding. Device and dtype alone choose the kernel (`kernel_of`), and all of them agree up to rounding:
 
-- ``varlen``: flash attention of variable length (`torch.nn.attention.varlen`), on GPUs; it has no dropout;
+- ``varlen``: variable-length flash attention (`torch.nn.attention.varlen`), on GPUs; it has no dropout;
 - ``jagged``: SDPA on jagged nested tensors, on GPUs, where attention has dropout or float32;
 - ``grouped``: on the CPU; instances of equal length lie side by side, so each run of them is a rectangle, a view of the
   packed row, and one SDPA without a mask. On lengths of sentences that takes half the time of padding to multiples of
@@ -17,28 +16,27 @@ Axes: B rows, T positions, D width, H heads, K width of a head, N all positions 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-if TYPE_CHECKING:
-    from corpusforge.trainer.model import Architecture
+from corpusforge.trainer.architecture import Architecture
 
 FLASH_CAPABILITY = (8, 0)
 """GPUs with flash attention, by their compute capability (pytorch/pytorch, sdp_utils.cpp: SM80 and above)."""
 
 
 class Packed(NamedTuple):
-    """Where the instances of a packed batch lie, places counted through the flattened batch."""
+    """Where the instances of a packed batch are; positions count through the flattened batch."""
 
     positions: Tensor  # [B, T] int64, from 0 in every instance
-    begins: Tensor  # [S] int64, place of each instance's first token
-    bounds: Tensor  # [S' + 1] int32, from 0 to N; what lies between two is an instance or padding
-    longest: int  # tokens between two bounds, at most
-    runs: tuple[tuple[int, int], ...]  # the same bounds as (how many, of how many tokens), side by side
-    flash: bool = False  # whether the device has flash attention: decided outside of what is compiled
+    begins: Tensor  # [S] int64, position of each instance's first token
+    bounds: Tensor  # [S' + 1] int32, from 0 to N; between two of them is an instance or padding
+    longest: int  # the most tokens between two bounds
+    runs: tuple[tuple[int, int], ...]  # the same bounds as (count, tokens of each)
+    flash: bool = False  # whether the device has flash attention; decided outside compiled code
 
 
 class Attention(nn.Module):
@@ -52,7 +50,7 @@ class Attention(nn.Module):
         self.norm = nn.LayerNorm(shape.width, eps=shape.epsilon)
 
     def forward(self, x: Tensor, keys: Tensor | Packed | None) -> Tensor:
-        """``x`` [B, T, D]; ``keys`` [B, 1, 1, T] marks those that are no padding (None: all are), or `Packed`."""
+        """``x`` [B, T, D]; ``keys`` [B, 1, 1, T]: False on padding (None: no padding), or `Packed`."""
         B, T, D = x.shape
         projected = self.projections(x).view(B, T, 3, self.heads, D // self.heads)
         dropout = self.dropout if self.training else 0.0
@@ -95,7 +93,7 @@ def attend(projected: Tensor, packed: Packed, dropout: float) -> Tensor:
 
 
 def varlen_of(projected: Tensor, packed: Packed) -> Tensor:
-    """As `attend`, by flash attention of variable length."""
+    """As `attend`, by variable-length flash attention."""
     from torch.nn.attention.varlen import varlen_attn  # torch 2.10 and later
 
     query, key, value = projected.unbind(1)
@@ -118,12 +116,12 @@ def jagged(projected: Tensor, packed: Packed, dropout: float) -> Tensor:
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]
 def grouped(projected: Tensor, packed: Packed, dropout: float) -> Tensor:
-    """As `attend`, one run of equally long instances after the other."""
+    """As `attend`, one run of equally long instances at a time."""
     _, _, H, K = projected.shape
     mixed = []
     parts = torch.split(projected, [count * length for count, length in packed.runs])
-    for part, (count, length) in zip(parts, packed.runs, strict=True):  # a run for each length there is
+    for part, (count, length) in zip(parts, packed.runs, strict=True):  # one run for each distinct length
         query, key, value = part.view(count, length, 3, H, K).permute(2, 0, 3, 1, 4)
-        found = F.scaled_dot_product_attention(query, key, value, dropout_p=dropout)
-        mixed.append(found.transpose(1, 2).reshape(count * length, H * K))
+        attended = F.scaled_dot_product_attention(query, key, value, dropout_p=dropout)
+        mixed.append(attended.transpose(1, 2).reshape(count * length, H * K))
     return torch.cat(mixed)

@@ -1,8 +1,9 @@
-"""Checkpoints: everything a run needs to go on as if it had never stopped, whole or not there at all.
+"""Checkpoints: everything a run needs to resume as if it had never stopped, complete or not there at all.
 
-``checkpoints/step-000100/`` is a Hugging Face directory (`export`) plus ``optimizer.safetensors`` (both moments, under
-our own names, and the optimiser's steps), ``state.json`` (the position, the settings, the resolved recipe, the
-fingerprint of the data) and ``digests.json``, written last. The folder is filled under another name, synced, renamed.
+``checkpoints/step-000100/`` is a Hugging Face directory (`hf_folder`) plus ``optimizer.safetensors`` (both moments,
+under our own names, and the optimizer's steps), ``state.json`` (`State`: the position, the settings, the resolved
+recipe, the fingerprint of the data, and everything else that is not a function of the step) and ``digests.json``,
+written last. The folder is filled under another name, synced, renamed.
 """
 
 from __future__ import annotations
@@ -20,52 +21,55 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from corpusforge import errors, shards
-from corpusforge.trainer import export
+from corpusforge.sections import Pretrain, output_settings
+from corpusforge.trainer import hf_folder
+from corpusforge.trainer.hf_folder import HEADS
 from corpusforge.trainer.model import Encoder
 from corpusforge.trainer.optimizers import MOMENTS as MOMENTS_OF_A_WEIGHT
-from corpusforge.trainer.stored import HEADS
+from corpusforge.trainer.prepare import Job
+from corpusforge.trainer.training_plan import Mark
 
 DIGESTS, STATE, MOMENTS = "digests.json", "state.json", "optimizer.safetensors"
 STEPS = "optimizer.steps"
-"""Name of the tensor with the number of steps that the optimiser has taken: without those that were skipped."""
+"""Name of the tensor with the number of updates the optimizer has made: without skipped steps."""
 OWN_FILES = (DIGESTS, STATE, MOMENTS, HEADS)
 
 
 @dataclass(frozen=True)
 class State:
-    """What ``state.json`` holds. ``step``: optimiser steps done, which is also the position in the data."""
+    """What ``state.json`` holds. ``step``: steps done, which is also the position in the data."""
 
     step: int
     fingerprint: str  # digest of the manifest of the instances
-    tokens: int  # real tokens read so far
+    tokens: int  # tokens read so far, without padding
     settings: dict[str, Any]
     recipe: dict[str, Any]
     versions: dict[str, str]
     unlogged: list[list[float]]  # what `log.Meter` had gathered since its last line
-    initial: dict[str, str] = field(default_factory=dict)  # where the first weights were from; empty: drawn
-    heldout: float | None = None  # the held-out loss, where it was measured at this very step
+    initial: dict[str, str] = field(default_factory=dict)  # the checkpoint the run started from; empty: random weights
+    heldout: float | None = None  # the held-out loss, if it was measured at this step
     heldout_length: int = 0  # of the instances it is measured on
     elapsed: float = 0.0  # seconds of the budget spent
-    marks: list[dict[str, Any]] = field(default_factory=list)  # `course.Mark`
-    spikes: dict[str, Any] = field(default_factory=dict)  # `spikes.Spikes`
+    marks: list[dict[str, Any]] = field(default_factory=list)  # `training_plan.Mark`
+    spikes: dict[str, Any] = field(default_factory=dict)  # `loss_monitor.Spikes`
 
 
 def folder_of(output: Path, step: int) -> Path:
-    """Where the checkpoint behind ``step`` steps lies."""
+    """The folder of the checkpoint after ``step`` steps."""
     return output / "checkpoints" / f"step-{step:06d}"
 
 
 def save(
     output: Path, state: State, model: Encoder, optimizer: torch.optim.Optimizer, write_model: Callable[[Path], None]
 ) -> Path:
-    """Write a checkpoint and return its folder; ``write_model`` fills in the Hugging Face directory."""
+    """Write a checkpoint and return its folder; ``write_model`` writes the Hugging Face directory."""
     final = folder_of(output, state.step)
     temporary = final.with_name(f".unfinished-{final.name}")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
     write_model(temporary)
     save_file(_moments(model, optimizer), temporary / MOMENTS)
-    if heads := export.own_weights(model):
+    if heads := hf_folder.own_weights(model):
         save_file(heads, temporary / HEADS)
     (temporary / STATE).write_text(json.dumps(asdict(state), indent=1, sort_keys=True) + "\n", "utf-8")
     digests = {path.name: shards.file_digest(str(path)) for path in sorted(temporary.iterdir())}
@@ -88,21 +92,20 @@ def _sync(path: Path) -> None:
 
 
 def _moments(model: Encoder, optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
-    found = {}
+    moments = {}
     for name, weight in model.named_parameters():
         state = optimizer.state.get(weight, {})
         for key in MOMENTS_OF_A_WEIGHT:
             if key in state:
-                found[f"{name}.{key}"] = state[key].detach().cpu().contiguous()
+                moments[f"{name}.{key}"] = state[key].detach().cpu().contiguous()
         if state:
-            found[STEPS] = torch.as_tensor(state["step"]).detach().cpu().reshape(1)
-    return found
+            moments[STEPS] = torch.as_tensor(state["step"]).detach().cpu().reshape(1)
+    return moments
 
 
 def restore(folder: Path, step: int, model: Encoder, optimizer: torch.optim.Optimizer) -> None:
-    """Bring weights and moments back to what they were behind ``step`` steps (fewer for the optimiser, if some were
-    skipped)."""
-    export.load_weights(model, folder)
+    """Restore weights and moments to what they were after ``step`` steps (fewer updates, if some were skipped)."""
+    hf_folder.load_weights(model, folder)
     stored = load_file(folder / MOMENTS)
     taken = float(stored.get(STEPS, torch.tensor([float(step)])))
     names = {id(weight): name for name, weight in model.named_parameters()}
@@ -119,9 +122,9 @@ def restore(folder: Path, step: int, model: Encoder, optimizer: torch.optim.Opti
 
 
 def all_folders(output: Path) -> list[Path]:
-    """Folders of checkpoints, newest first, whether they are valid or not."""
-    found = [p for p in (output / "checkpoints").glob("step-*") if p.name[5:].isdigit()]
-    return sorted(found, key=lambda p: -int(p.name[5:]))
+    """Folders of checkpoints, newest first, valid or not."""
+    folders = [p for p in (output / "checkpoints").glob("step-*") if p.name[5:].isdigit()]
+    return sorted(folders, key=lambda p: -int(p.name[5:]))
 
 
 def what_is_wrong(folder: Path) -> str | None:
@@ -137,7 +140,7 @@ def what_is_wrong(folder: Path) -> str | None:
 
 
 def valid(output: Path, say: Callable[[str], None]) -> Iterator[tuple[Path, State]]:
-    """Usable checkpoints, newest first; what is wrong with the others is said."""
+    """Valid checkpoints, newest first; the others are reported."""
     for folder in all_folders(output):
         wrong = what_is_wrong(folder)
         if wrong:
@@ -146,39 +149,83 @@ def valid(output: Path, say: Callable[[str], None]) -> Iterator[tuple[Path, Stat
             yield folder, State(**json.loads((folder / STATE).read_text("utf-8")))
 
 
-def check_fingerprint(folder: Path, state: State, fingerprint: str, *, allow_new_data: bool) -> None:
-    """Refuse to go on with other data than the checkpoint was trained on.
+def newest(output: Path, job: Job, fingerprint: str, say: Callable[[str], None]) -> tuple[Path, State] | None:
+    """The newest valid checkpoint of a run, and its state; None if there are no checkpoints.
 
-    Raises `errors.StageMismatch`.
+    Raises `errors.StageMismatch` for other data or another preset, `errors.TrainingStopped` if all are broken.
     """
+    for folder, state in valid(output, say):
+        check_fingerprint(folder, state, fingerprint, allow_new_data=job.settings.allow_new_data)
+        changed = differences(state.settings, settings_of(job))
+        if "preset" in changed:
+            what = f"it is a {state.settings['preset']}, and this run is a {job.settings.preset}"
+            raise errors.StageMismatch(str(folder), what, "name the same preset, or another output folder")
+        if changed:
+            say(f"settings changed since {folder.name}: {', '.join(changed)}")
+        return folder, state
+    if all_folders(output):
+        what, mend = "none of its checkpoints is valid", "delete them to start again, or restore one"
+        raise errors.TrainingStopped(str(output / "checkpoints"), what, mend)
+    return None
+
+
+def check_fingerprint(folder: Path, state: State, fingerprint: str, *, allow_new_data: bool) -> None:
+    """Raise `errors.StageMismatch` for data other than the checkpoint was trained on."""
     if state.fingerprint != fingerprint and not allow_new_data:
         what = f"it was trained on data {state.fingerprint[:12]}, and this is {fingerprint[:12]}"
-        mend = "name the data it was trained on, or pass --allow-new-data to go on with this"
+        mend = "name the data it was trained on, or pass --allow-new-data to resume with this"
         raise errors.StageMismatch(str(folder), what, mend)
 
 
-def best_of(folders: list[Path]) -> Path | None:
-    """The checkpoint with the lowest held-out loss, the newest of equals, of ``folders``, the newest first.
+def settings_of(job: Job) -> dict[str, Any]:
+    """What a checkpoint records of the settings: [pretrain], the seed, and how masks are drawn."""
+    return asdict(job.settings) | {"seed": job.seed, "masking": asdict(job.masker.settings)}
 
-    Of those at the newest one's length only: losses at several lengths say nothing about each other.
+
+def differences(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """Names of settings that change the numbers of a run and differ from those a checkpoint was written with.
+
+    A setting that either of two versions does not have is ignored.
     """
-    found: list[tuple[float, int, Path]] = []
+    deciding = output_settings(Pretrain) | {"seed", "masking"}
+    return sorted(k for k, v in now.items() if k in deciding and k in then and then[k] != v)
+
+
+def marked(folder: Path, state: State, job: Job) -> Job:
+    """A job under a time budget with the marks of a checkpoint.
+
+    Raises `errors.StageMismatch` if the checkpoint has none.
+    """
+    if not state.marks:
+        what, mend = "its run counted steps and had no budget", "resume without a budget, or name another folder"
+        raise errors.StageMismatch(str(folder), what, mend)
+    for mark in state.marks:
+        job = job.marked(Mark(**mark))
+    return job
+
+
+def best_of(folders: list[Path]) -> Path | None:
+    """The checkpoint with the lowest held-out loss of ``folders`` (newest first); of equals the newest.
+
+    Only losses at the newest one's instance length count: those at different lengths cannot be compared.
+    """
+    measured: list[tuple[float, int, Path]] = []
     for folder in folders:
         try:
             state = json.loads((folder / STATE).read_text("utf-8"))
             loss = float(state["heldout"])
             if math.isfinite(loss):
-                found.append((loss, int(state["heldout_length"]), folder))
+                measured.append((loss, int(state["heldout_length"]), folder))
         except (OSError, ValueError, KeyError, TypeError):
             continue  # broken, or not measured
-    alike = [(loss, folder) for loss, length, folder in found if length == found[0][1]]
-    return min(alike, key=lambda pair: pair[0])[1] if alike else None
+    comparable = [(loss, folder) for loss, length, folder in measured if length == measured[0][1]]
+    return min(comparable, key=lambda pair: pair[0])[1] if comparable else None
 
 
 def keep(newest: Path, count: int, *, best: bool) -> None:
-    """Delete all but ``count`` checkpoints up to ``newest`` (and the best), and what unfinished ones left behind.
+    """Delete all but the last ``count`` checkpoints up to ``newest`` (and the best), and unfinished ones.
 
-    Checkpoints of later steps go first: a run that wrote ``newest`` passed over them, as they were broken.
+    Checkpoints of later steps go too: the run that wrote ``newest`` skipped them, as they were broken.
     """
     output = newest.parent.parent
     folders = all_folders(output)
@@ -191,9 +238,9 @@ def keep(newest: Path, count: int, *, best: bool) -> None:
 
 
 def publish(folder: Path, target: Path) -> None:
-    """Make ``target`` the Hugging Face directory of a checkpoint, if it is not already that one.
+    """Make ``target`` the Hugging Face directory of a checkpoint, unless it already is.
 
-    Files are hard links where the disk has them. A kill may leave no ``target``, never half of one.
+    Files are hard links where the disk supports them. A kill may leave no ``target``, never an incomplete one.
     """
     if _is_published(folder, target):
         return

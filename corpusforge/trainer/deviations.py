@@ -1,8 +1,7 @@
-"""Where a run differs from the paper its preset is named after.
+"""Where a run differs from the paper its preset is named after, one short line for each difference.
 
-Comes in: a job. Goes out: one short line for each difference, the
-paper's value in it. Decision: a preset promises a recipe, so what is not followed is said, every time: what the user
-changed, what the data are, and what is done otherwise here whatever the user does.
+A preset promises a recipe, so every deviation is reported, every time: settings the user changed, the data, and what
+this trainer always does differently.
 """
 
 from __future__ import annotations
@@ -11,14 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from corpusforge.trainer.course import Course
 from corpusforge.trainer.prepare import Job
 from corpusforge.trainer.presets import Preset
+from corpusforge.trainer.training_plan import TrainingPlan
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a paper's model read, and what updated it."""
+    """What a paper's model was trained on, and by which optimizer."""
 
     corpus: str
     format: str
@@ -46,9 +45,9 @@ other masks each epoch, text of one document)."""
 
 def deviations(job: Job) -> list[str]:
     """One line for each difference."""
-    preset = job.course.preset
+    preset = job.plan.preset
     lines = [f"no such model was published; the training is that of {preset.paper}"] if preset.is_own else []
-    return [*lines, *preset.notes, *_of_data(job, preset), *_of_course(job, job.course, preset)]
+    return [*lines, *preset.notes, *_of_data(job, preset), *_of_plan(job, job.plan, preset)]
 
 
 def _of_data(job: Job, preset: Preset) -> Iterator[str]:
@@ -62,39 +61,39 @@ def _of_data(job: Job, preset: Preset) -> Iterator[str]:
             yield f"{key} {ours} (paper: {theirs})"
     if job.masker.settings.unit != preset.mask_unit:
         yield f"mask unit {job.masker.settings.unit} (paper: {preset.mask_unit})"
-    first, last = job.course.mask_rates
+    first, last = job.plan.mask_rates
     if first != last or first != 0.15:
         yield f"masks {first:.0%}{f' to {last:.0%}' if first != last else ''} of the tokens (paper: 15%)"
 
 
-def _of_course(job: Job, course: Course, preset: Preset) -> Iterator[str]:
-    if job.initial:
-        yield f"begins from {job.initial.folder.name} (paper: from weights drawn anew)"
+def _of_plan(job: Job, plan: TrainingPlan, preset: Preset) -> Iterator[str]:
+    if job.init:
+        yield f"starts from {job.init.folder.name} (paper: from random weights)"
     yield "a step is a number of tokens, whatever the lengths of its sequences (paper: of sequences)"
     warmup = round(preset.warmup_share * preset.steps)
-    told: list[tuple[str, Any, Any]] = [
-        ("steps", course.steps, preset.steps),
-        ("warm-up steps", course.warmup_steps, warmup),
-        ("optimiser", course.optimizer, READINGS[preset.paper].optimizer),
-        ("learning rate", course.learning_rate, preset.learning_rate),
-        ("decay", course.decay, "linear"),
-        ("dropout", course.dropout, preset.dropout),
+    numbers: list[tuple[str, Any, Any]] = [
+        ("steps", plan.steps, preset.steps),
+        ("warm-up steps", plan.warmup_steps, warmup),
+        ("optimizer", plan.optimizer, READINGS[preset.paper].optimizer),
+        ("learning rate", plan.learning_rate, preset.learning_rate),
+        ("decay", plan.decay, "linear"),
+        ("dropout", plan.dropout, preset.dropout),
     ]
-    for name, ours, theirs in told:
+    for name, ours, theirs in numbers:
         if ours != theirs:
             yield f"{name} {_shown(ours)} (paper: {_shown(theirs)})"
     if job.settings.budget:
         yield f"as many steps as fit into {job.settings.budget} (paper: {preset.steps:,})"
-    for part in course.parts:
+    for part in plan.parts:
         if part.batch_tokens != preset.batch_sequences * part.length:
             paper = f"{preset.batch_sequences:,} sequences"
             yield f"{part.batch_tokens:,} tokens a step at length {part.length} (paper: {paper})"
-    short = course.parts[0].stop / course.steps if len(course.parts) > 1 else 0.0
+    short = plan.parts[0].stop / plan.steps if len(plan.parts) > 1 else 0.0
     if round(short, 3) != preset.short_share:
-        ours = f"{short:.0%} of the steps at length {course.parts[0].length}" if short else "one length throughout"
+        ours = f"{short:.0%} of the steps at length {plan.parts[0].length}" if short else "one length throughout"
         yield f"{ours} (paper: {preset.short_share:.0%} of the steps at 128)"
     elif short:
-        yield "the short part reads pieces of the same instances (paper: instances built for it)"
+        yield "the short part reads parts of the same instances (paper: instances built for it)"
 
 
 def _shown(value: Any) -> str:

@@ -1,7 +1,7 @@
-"""The held-out loss: instances that were set aside, under masks that never change.
+"""The held-out loss: on instances that were set aside, under masks that never change.
 
-Masks come from the shards where they are stored, else they are those of epoch 0; the sample is in the order of the
-instances' keys. So the figure is the same for the same weights whenever and wherever it is taken.
+Masks come from the shards if they are stored, else they are those of epoch 0; the sample is in the order of the
+instances' keys. So the same weights give the same figure whenever and wherever it is measured.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from corpusforge.loader import batcher as loader
 from corpusforge.loader.corpus import Corpus
 from corpusforge.loader.unigram import unigram_loss
 from corpusforge.trainer.batches import Batch, to_tensors
-from corpusforge.trainer.losses import SUMS, batch_losses
 from corpusforge.trainer.model import Encoder
 from corpusforge.trainer.prepare import Job
+from corpusforge.trainer.step import SUMS, batch_losses
 
 HELDOUT_TOKENS = 131_072
-"""Of the held-out shards read for each held-out loss while training."""
+"""Tokens of the held-out instances that each held-out loss while training is measured on."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Loss:
     """Means over masked positions, in nats; pair figures are null without pairs.
 
-    ``unigram``: what guessing by word frequencies loses on the same tokens; null where that was not counted.
+    ``unigram``: the loss of guessing by token frequencies on the same tokens; null if that was not counted.
     """
 
     loss: float
@@ -48,8 +48,8 @@ class Loss:
 def frozen_batches(
     corpus: Corpus, masker: Masker, length: int, budget: int, padding_id: int, *, segments: bool, tokens: int = 0
 ) -> Iterator[Batch]:
-    """Micro-batches of ``budget`` tokens over the instances, at most ``length`` long each; ``tokens``: stop behind
-    about so many (0: read all)."""
+    """Micro-batches of ``budget`` tokens over instances truncated to ``length``; ``tokens``: stop after about this many
+    (0: read all)."""
     for batch in loader.frozen_batches(corpus, masker, length, budget, padding_id, tokens=tokens):
         yield to_tensors(batch, segments=segments, pairs=True)
 
@@ -62,9 +62,9 @@ def measure(
     dtype: torch.dtype | None,
     line: Callable[[I64], float] | None = None,
 ) -> Loss | None:
-    """The loss of a model over batches, without dropout; None where there was nothing to predict.
+    """The loss of a model over batches, without dropout; None if there was nothing to predict.
 
-    ``line``: the unigram loss on tokens to be predicted, from how often each id is one of them.
+    ``line``: gives the unigram loss from how often each id is a label.
     """
     sums, labels = torch.zeros(SUMS, dtype=torch.float64), np.zeros(model.shape.vocabulary, np.int64)
     was_training = model.training
@@ -83,17 +83,16 @@ def measure(
 
 
 def measure_job(job: Job, model: Encoder, part: int, counts: I64, should_stop: Callable[[], bool]) -> Loss | None:
-    """The loss on a job's held-out sample at the length of one of its parts; None where nothing is held out.
+    """The loss on a job's held-out sample at the length of one of its parts; None if nothing is held out.
 
-    ``counts``: how often each id stands in training. ``should_stop`` is asked before each micro-batch; what is given
-    then is of those before.
+    ``counts``: how often each id occurs in training. Once ``should_stop`` is true, the rest of the sample is left out.
     """
     if job.heldout is None:
         return None
     batches = frozen_batches(
         job.heldout,
         job.masker,
-        job.course.parts[part].length,
+        job.plan.parts[part].length,
         job.settings.micro_batch_tokens,
         job.specials.pad,
         segments=job.shape.segments > 1,

@@ -1,31 +1,34 @@
-"""What a run tells about itself: one JSON line every few steps, and TensorBoard events where it is installed.
+"""The log of a run: one JSON line every few steps, and the same numbers in TensorBoard and Weights & Biases.
 
-Decision: nothing is copied from the device between two lines, so steps never wait for the host; a line holds means
-over the steps since the line before. What was gathered goes into checkpoints, so a resumed run writes the same lines.
+Nothing is copied from the device between two lines, so steps never wait for the host; a line holds means over the
+steps since the line before. What is gathered but not yet logged goes into checkpoints, so a resumed run writes the same
+lines. ``log.jsonl`` is the record; the two trackers are optional and imported only when they are used.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import os
+import time
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from corpusforge import shards
-from corpusforge.trainer import tracking
+from corpusforge import errors, shards
+from corpusforge.trainer import cost
 
 FIELDS = (
     *("mlm_loss", "mlm_hits", "masked", "pair_loss", "pair_hits", "pairs", "span_loss", "span_hits", "spans"),
     *("grad_norm", "tokens", "size"),
 )
-"""Of one step: sums of losses and hits over masked positions, pairs and tokens told by the bounds of their spans, their
-numbers, tokens without and with padding."""
+"""Columns of one step: sums of losses and hits over masked positions, pairs and tokens predicted from span boundaries,
+their counts, and tokens without and with padding."""
 
 
 class Meter:
@@ -35,7 +38,7 @@ class Meter:
         self._rows: list[Tensor] = [torch.tensor(row, dtype=torch.float64) for row in unlogged]
 
     def add(self, sums: Tensor, grad_norm: Tensor, tokens: int, size: int) -> None:
-        """Add a step: ``sums`` are the first nine fields [9], on any device."""
+        """Add a step; ``sums``: the first nine fields [9], on any device."""
         known = torch.tensor([tokens, size], dtype=torch.float64)
         if sums.is_cuda:
             known = known.pin_memory().to(sums.device, non_blocking=True)
@@ -50,12 +53,12 @@ class Meter:
         return rows
 
     def clear(self) -> None:
-        """Begin a new line."""
+        """Start a new line."""
         self._rows = []
 
 
 def first_bad(rows: list[list[float]]) -> int | None:
-    """Number of the first row with a loss or gradient that is not finite."""
+    """Index of the first row with a loss or gradient that is not finite."""
     return next((k for k, row in enumerate(rows) if not all(map(math.isfinite, row))), None)
 
 
@@ -66,7 +69,7 @@ def loss_of(sums: Tensor) -> float:
 
 
 def means(rows: list[list[float]]) -> dict[str, float | None]:
-    """Losses and shares of hits over some steps, weighted by masked positions (pairs for the pair loss)."""
+    """Losses and accuracies over some steps, weighted by masked positions (by pairs for the pair loss)."""
     sums = dict(zip(FIELDS, np.sum(np.array(rows, np.float64), axis=0).tolist(), strict=True))
     masked, pairs = max(sums["masked"], 1.0), sums["pairs"]
     mlm, pair = sums["mlm_loss"] / masked, sums["pair_loss"] / pairs if pairs else None
@@ -85,29 +88,31 @@ def means(rows: list[list[float]]) -> dict[str, float | None]:
 
 
 class Log:
-    """``log.jsonl`` and ``tensorboard/`` of a run. Lines behind ``step`` are dropped: they will be written again.
+    """``log.jsonl`` and ``tensorboard/`` of a run. Lines after ``step`` are dropped: they will be written again.
 
-    ``told``: the lines kept that tell of training; ``newest``: the last of them, empty where there is none;
-    ``is_measured``: whether the held-out loss of ``step`` is among the lines kept; ``heldout``: the newest one there,
-    its fields by name, empty where there is none. ``wandb``: a project there, or none.
+    Of the lines kept, ``losses`` are those of training steps, ``newest`` is the last of them (empty if there is none),
+    ``heldout`` holds the newest held-out loss, its fields by name (empty if there is none), and ``is_measured`` is
+    whether there is one of ``step`` itself. ``wandb``: a project, or none.
     """
 
     def __init__(self, output: Path, step: int, *, tensorboard: bool, wandb: str = "", is_first: bool = True) -> None:
         path = output / "log.jsonl"
         kept = [line for line in _lines(path) if _step_of(line) <= step] if step else []
-        if is_first:  # of the ranks; the others read only
-            shards.write_bytes(str(path), "".join(kept).encode())  # a kill here leaves the old lines or the kept ones
+        if is_first:  # other ranks only read
+            shards.write_bytes(
+                str(path), "".join(kept).encode()
+            )  # if killed here, either the old lines or the kept ones remain
         self._file = (path if is_first else Path(os.devnull)).open("a", encoding="utf-8")
         lines = [json.loads(line) for line in kept]
-        self.told: list[dict[str, Any]] = [values for values in lines if "mlm_loss" in values]
-        self.newest: dict[str, Any] = self.told[-1] if self.told else {}
-        held: dict[str, Any] = next((one for one in reversed(lines) if one.get("heldout_loss") is not None), {})
-        self.heldout: dict[str, Any] = {k[8:]: v for k, v in held.items() if k.startswith("heldout_")}
+        self.losses: list[dict[str, Any]] = [values for values in lines if "mlm_loss" in values]
+        self.newest: dict[str, Any] = self.losses[-1] if self.losses else {}
+        measured: dict[str, Any] = next((line for line in reversed(lines) if line.get("heldout_loss") is not None), {})
+        self.heldout: dict[str, Any] = {k[8:]: v for k, v in measured.items() if k.startswith("heldout_")}
         self.is_measured = any(values["step"] == step and "heldout_loss" in values for values in lines)
-        self._sinks = tracking.sinks(output, step, tensorboard=tensorboard, wandb_project=wandb) if is_first else []
+        self._sinks = sinks(output, step, tensorboard=tensorboard, wandb_project=wandb) if is_first else []
 
     def write(self, values: dict[str, Any]) -> None:
-        """Write a line; ``values`` has a ``"step"``, counted from 1. What is not finite becomes null."""
+        """Write a line; ``values`` has a ``"step"``, counted from 1. Values that are not finite become null."""
         values = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in values.items()}
         self._file.write(json.dumps(values) + "\n")
         self._file.flush()
@@ -136,3 +141,103 @@ def _step_of(line: str) -> float:
         return float(json.loads(line)["step"])
     except (ValueError, KeyError, TypeError):
         return math.inf
+
+
+class Speed:
+    """Measures the speed between two log lines on the host's clock.
+
+    Nothing here waits for the device: `Meter.read` has done so right before a line is written.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._began, self._tokens, self._waited = time.perf_counter(), 0, 0.0
+
+    def add(self, tokens: int) -> None:
+        """Count a step's tokens, without padding."""
+        self._tokens += tokens
+
+    def read(self, waited: float, flops_per_token: float) -> dict[str, float | None]:
+        """Figures since the last call; ``waited``: seconds the loop has waited for data since it started.
+
+        ``mfu`` is the share of the device's peak FLOPs, null where unknown; ``memory`` is in bytes.
+        """
+        now, peak = time.perf_counter(), cost.peak_flops(self._device)
+        seconds = max(now - self._began, 1e-9)
+        speed, data_wait = self._tokens / seconds, (waited - self._waited) / seconds
+        self._began, self._tokens, self._waited = now, 0, waited
+        return {
+            "tokens_per_second": speed,
+            "mfu": speed * flops_per_token / peak if peak else None,
+            "data_wait": data_wait,
+            "memory": cost.peak_memory(self._device),
+        }
+
+
+RUN_ID = "wandb.json"
+"""File that holds the id of the run at Weights & Biases, so that a resumed run continues it."""
+
+
+class Sink(Protocol):
+    """A tracker that takes log lines."""
+
+    def write(self, step: int, numbers: dict[str, float]) -> None:
+        """The numbers of a line; steps are counted from 1."""
+
+    def close(self) -> None:
+        """Finish: no more lines will come."""
+
+
+class _Events:
+    def __init__(self, writer: Any) -> None:
+        self._writer = writer
+
+    def write(self, step: int, numbers: dict[str, float]) -> None:
+        for name, value in numbers.items():
+            self._writer.add_scalar(name, value, step)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class _Wandb:
+    def __init__(self, run: Any) -> None:
+        self._run = run
+
+    def write(self, step: int, numbers: dict[str, float]) -> None:
+        self._run.log(numbers, step=step)
+
+    def close(self) -> None:
+        self._run.finish()
+
+
+def sinks(output: Path, step: int, *, tensorboard: bool, wandb_project: str) -> list[Sink]:
+    """The requested trackers of a run that continues after ``step``."""
+    events = open_tensorboard(output, step) if tensorboard else None
+    return [*([events] if events else []), *([open_wandb(output, wandb_project)] if wandb_project else [])]
+
+
+def open_tensorboard(output: Path, step: int) -> Sink | None:
+    """Events in ``tensorboard/``, those after ``step`` dropped; None if TensorBoard is not installed."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        return None
+    writer: Any = SummaryWriter
+    return _Events(writer(str(output / "tensorboard"), purge_step=step + 1))
+
+
+def open_wandb(output: Path, project: str) -> Sink:
+    """A run in a project at Weights & Biases; a resumed run continues its own. WANDB_MODE applies.
+
+    Raises `errors.ExtraMissing`.
+    """
+    try:
+        module: Any = importlib.import_module("wandb")
+    except ImportError:
+        raise errors.ExtraMissing("--wandb", "the package wandb is not installed", "pip install wandb") from None
+    known = output / RUN_ID
+    number = json.loads(known.read_text("utf-8"))["id"] if known.exists() else None
+    run = module.init(project=project, dir=str(output), name=output.name, id=number, resume="allow")
+    known.write_text(json.dumps({"id": run.id}) + "\n", "utf-8")
+    return _Wandb(run)

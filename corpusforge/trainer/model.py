@@ -1,10 +1,10 @@
-"""The encoder: BERT, RoBERTa, ALBERT and SpanBERT, one file, from token ids to the logits at masked positions.
+"""The encoder of BERT, RoBERTa, ALBERT and SpanBERT, from token ids to the logits at masked positions.
 
-Post-LN transformer encoder (Devlin et al. 2019; Vaswani et al. 2017, section 3.1), learned positions, decoder tied to
-the token embeddings, a bias of its own. ALBERT (Lan et al. 2020, section 3.1) embeds in fewer dimensions than the
-layers have, and its layers are one layer, applied again and again. SpanBERT (Joshi et al. 2020, section 3.2) is BERT
-with another head. Decision: the MLM head sees masked positions only; the rest of its output would be thrown away (18 %
-of BERT-base's FLOPs at length 128), and it is the largest activation.
+A post-LN transformer encoder (Devlin et al. 2019; Vaswani et al. 2017, section 3.1) with learned positions and a
+decoder tied to the token embeddings. ALBERT (Lan et al. 2020, section 3.1) embeds in fewer dimensions than its layers
+have, and its layers share their weights. SpanBERT (Joshi et al. 2020, section 3.2) is BERT with another head. The MLM
+head sees masked positions only: the rest of its output would be thrown away (18 % of BERT-base's FLOPs at length 128),
+and it is the largest activation.
 
 Axes: B sequences, T positions, E width of embeddings, D width, H heads, V vocabulary, M masked positions of the batch,
 S those of them that the span boundary head predicts.
@@ -12,7 +12,6 @@ S those of them that the span boundary head predicts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -20,52 +19,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from corpusforge import seeds
+from corpusforge.trainer.architecture import SPAN_POSITION_WIDTH, Architecture
 from corpusforge.trainer.attention import Attention, Packed
-
-SPAN_POSITIONS, SPAN_POSITION_WIDTH = 15, 200
-"""Tokens of a span that its boundaries predict, and dimensions of their positions: SpanBERT, section 4.2, for the
-second; facebookresearch/SpanBERT, pretraining/README.md (--max-pair-targets), for the first."""
-
-
-@dataclass(frozen=True)
-class Architecture:
-    """All that decides the shapes of the weights and what is computed from them."""
-
-    family: str  # "bert", "roberta" or "albert"
-    layers: int
-    width: int
-    heads: int
-    inner: int
-    vocabulary: int
-    positions: int  # rows of the position table
-    segments: int  # rows of the segment table
-    epsilon: float
-    dropout: float
-    padding_id: int
-    pairs: bool  # whether there is a pooler and a head for segment pairs
-    embedding: int = 0  # E: width of token, position and segment vectors; 0: as wide as the layers
-    activation: str = "gelu"  # with erf; "gelu_new": its approximation by tanh (ALBERT)
-    is_shared: bool = False  # all layers are one (ALBERT)
-    span_positions: int = 0  # tokens of a span that its boundaries predict; 0: no head for that (SpanBERT)
-
-    @property
-    def embedding_width(self) -> int:
-        """E, told or not."""
-        return self.embedding or self.width
-
-    @property
-    def first_position(self) -> int:
-        """Row of the position table used by the first token: behind the padding's own row for RoBERTa."""
-        return self.padding_id + 1 if self.family == "roberta" else 0
-
-    @property
-    def longest(self) -> int:
-        """Tokens of the longest sequence the model takes."""
-        return self.positions - self.first_position
 
 
 class Logits(NamedTuple):
-    """What the heads say: of masked tokens [M, V], of segment pairs [B, 2], of tokens by the bounds of spans [S, V]."""
+    """Logits of the heads: masked tokens [M, V], segment pairs [B, 2], tokens from their span boundaries [S, V]."""
 
     masked: Tensor
     pairs: Tensor | None
@@ -97,7 +56,7 @@ def activate(x: Tensor, kind: str) -> Tensor:
 
 
 class SpanBoundary(nn.Module):
-    """SpanBERT's head: what a token of a span was, told from the tokens on both sides and its position in the span."""
+    """SpanBERT's head: predicts a token of a span from the span's boundary tokens and its position in the span."""
 
     def __init__(self, shape: Architecture) -> None:
         super().__init__()
@@ -119,7 +78,7 @@ class SpanBoundary(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Token ids in; logits at masked positions, at [CLS] for segment pairs, and from the bounds of spans, out."""
+    """Token ids in; logits at masked positions, at [CLS] for segment pairs, and from span boundaries, out."""
 
     def __init__(self, shape: Architecture) -> None:
         super().__init__()
@@ -139,10 +98,10 @@ class Encoder(nn.Module):
         self.boundary = SpanBoundary(shape) if shape.span_positions else None
 
     def encode(self, input_ids: Tensor, segment_ids: Tensor, real: Tensor | Packed | None) -> Tensor:
-        """``input_ids``, ``segment_ids`` [B, T] int64; ``real`` [B, T] bool, None where nothing is padding, or where
-        the instances of packed rows lie.
+        """``input_ids``, ``segment_ids`` [B, T] int64; ``real``: False on padding [B, T] bool, None without padding,
+        or the layout of packed rows.
 
-        Returns [B, T, D]; rows of padding hold numbers without a meaning.
+        Returns [B, T, D]; the vectors of padding are meaningless.
         """
         keys: Tensor | Packed | None
         if isinstance(real, Packed):
@@ -151,7 +110,7 @@ class Encoder(nn.Module):
             position_ids = torch.arange(input_ids.shape[1], device=input_ids.device) + self.shape.first_position
             keys = None if real is None else real[:, None, None, :]
             if real is not None and self.shape.family == "roberta":
-                # As fairseq and transformers have it: padding (always behind the text) sits in its own row.
+                # As in fairseq and transformers, padding (always after the text) has a row of its own.
                 position_ids = torch.where(real, position_ids, self.shape.padding_id)
         x: Tensor = self.tokens(input_ids) + self.segments(segment_ids) + self.positions(position_ids)
         x = F.dropout(self.norm(x), self.shape.dropout, self.training)
@@ -174,10 +133,10 @@ class Encoder(nn.Module):
         masked: Tensor,
         spans: Tensor | None = None,
     ) -> Logits:
-        """As `encode`, with places in the flattened batch (b * T + t) and the logits of every head the model has.
+        """As `encode`, then the logits of every head the model has. Positions count through the flattened batch.
 
-        ``masked`` [M]: masked positions. ``spans`` [S, 3]: for tokens of masked spans the place in front of the span,
-        the place behind it, and which token of the span it is, from 0.
+        ``masked`` [M]: masked positions (b * T + t). ``spans`` [S, 3]: for tokens of masked spans the position before
+        the span, the position after it, and which token of the span it is, from 0.
         """
         hidden = self.encode(input_ids, segment_ids, real)
         flat = hidden.flatten(0, 1)
@@ -190,8 +149,8 @@ class Encoder(nn.Module):
         return Logits(self.predict(flat.index_select(0, masked)), pairs, tokens)
 
 
-def initialise(model: Encoder, seed: int, deviation: float = 0.02) -> None:
-    """Truncated normal weights (at two deviations, as TensorFlow's), zero biases, LayerNorm at one.
+def initialize(model: Encoder, seed: int, deviation: float = 0.02) -> None:
+    """Draw truncated normal weights (at two deviations, as TensorFlow does), zero biases, LayerNorm at one.
 
     Every weight has a generator of its own, keyed by its name: adding a head changes no other weight.
     """

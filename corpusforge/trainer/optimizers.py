@@ -1,8 +1,8 @@
-"""Optimisers: AdamW (torch's), BERT's Adam without bias correction, and LAMB.
+"""Optimizers: AdamW (torch's), BERT's Adam without bias correction, and LAMB.
 
-Comes in: a model and a preset. Goes out: a `torch.optim.Optimizer` of two groups, with weight decay and without
-(biases, LayerNorm). Decision: all three keep the same state (two moments and a count of steps), so that checkpoints
-know no optimiser by name; BERT's and LAMB's updates run over all weights of a group at once (``torch._foreach``).
+Each has two groups of weights, with weight decay and without (biases, LayerNorm). All three keep the same state (two
+moments and a count of steps), so checkpoints know no optimizer by name; BERT's and LAMB's updates run over all weights
+of a group at once (``torch._foreach``).
 """
 
 from __future__ import annotations
@@ -17,14 +17,12 @@ from torch import Tensor
 from corpusforge.trainer.model import Encoder, decays
 from corpusforge.trainer.presets import Preset
 
-NAMES = ("adamw", "bert-adam", "lamb")
-
 MOMENTS = ("exp_avg", "exp_avg_sq")
-"""Names of the state that every optimiser here keeps for a weight, beside its ``step``."""
+"""State that every optimizer here keeps for a weight, besides its ``step``."""
 
 
 def make_optimizer(model: Encoder, preset: Preset, learning_rate: float, name: str = "adamw") -> torch.optim.Optimizer:
-    """The optimiser ``name`` over a model's weights, in two groups: with the preset's weight decay, and without."""
+    """The optimizer ``name`` over a model's weights, in two groups: with the preset's weight decay, and without."""
     weights = list(model.parameters())
     groups: list[dict[str, Any]] = [
         {"params": [w for w in weights if decays(w)], "weight_decay": preset.weight_decay},
@@ -40,7 +38,7 @@ def make_optimizer(model: Encoder, preset: Preset, learning_rate: float, name: s
 
 
 class _Weights(NamedTuple):
-    """The weights of a group that have a gradient, with what belongs to each."""
+    """The weights of a group that have a gradient, with their gradients and moments."""
 
     values: list[Tensor]
     gradients: list[Tensor]
@@ -49,7 +47,7 @@ class _Weights(NamedTuple):
 
 
 class _Moments(torch.optim.Optimizer):
-    """Adam's two moments of each weight; what is done with them is said by `_update`."""
+    """An optimizer over Adam's two moments of each weight; `_update` applies them."""
 
     def __init__(self, groups: list[dict[str, Any]], *, lr: float, betas: tuple[float, float], eps: float) -> None:
         super().__init__(groups, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": 0.0, "adapts": True})
@@ -58,18 +56,18 @@ class _Moments(torch.optim.Optimizer):
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         """One step with the gradients that the weights hold."""
         for group in self.param_groups:
-            found, steps = self._of(group)
-            if not found.values:
+            weights, steps = self._of(group)
+            if not weights.values:
                 continue
             beta_1, beta_2 = group["betas"]
-            torch._foreach_lerp_(found.first, found.gradients, 1 - beta_1)
-            torch._foreach_mul_(found.second, beta_2)
-            torch._foreach_addcmul_(found.second, found.gradients, found.gradients, 1 - beta_2)
-            self._update(group, found, steps)
+            torch._foreach_lerp_(weights.first, weights.gradients, 1 - beta_1)
+            torch._foreach_mul_(weights.second, beta_2)
+            torch._foreach_addcmul_(weights.second, weights.gradients, weights.gradients, 1 - beta_2)
+            self._update(group, weights, steps)
 
     def _of(self, group: dict[str, Any]) -> tuple[_Weights, int]:
-        """A group's weights and moments (zeros at first), and how many steps they have seen with this one."""
-        found, steps = _Weights([], [], [], []), 0
+        """A group's weights and moments (zeros at first), and how many steps they have seen, this one included."""
+        weights, steps = _Weights([], [], [], []), 0
         for weight in group["params"]:
             if weight.grad is None:
                 continue
@@ -79,11 +77,11 @@ class _Moments(torch.optim.Optimizer):
                 state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(weight), torch.zeros_like(weight)
             state["step"] += 1
             steps = int(state["step"])
-            for kept, value in zip(found, (weight, weight.grad, *(state[key] for key in MOMENTS)), strict=True):
+            for kept, value in zip(weights, (weight, weight.grad, *(state[key] for key in MOMENTS)), strict=True):
                 kept.append(value)
-        return found, steps
+        return weights, steps
 
-    def _update(self, group: dict[str, Any], found: _Weights, steps: int) -> None:
+    def _update(self, group: dict[str, Any], weights: _Weights, steps: int) -> None:
         raise NotImplementedError
 
 
@@ -94,38 +92,38 @@ class BertAdam(_Moments):
     ``(1 - b1) / sqrt(1 - b2)`` times as long: 3.2 at b1 .9, b2 .999; warm-up hides most of it.
     """
 
-    def _update(self, group: dict[str, Any], found: _Weights, steps: int) -> None:
-        updates = _ratios(found, group["eps"], 1.0, 1.0)
+    def _update(self, group: dict[str, Any], weights: _Weights, steps: int) -> None:
+        updates = _ratios(weights, group["eps"], 1.0, 1.0)
         if group["weight_decay"]:
-            torch._foreach_add_(updates, found.values, alpha=group["weight_decay"])
-        torch._foreach_add_(found.values, updates, alpha=-group["lr"])
+            torch._foreach_add_(updates, weights.values, alpha=group["weight_decay"])
+        torch._foreach_add_(weights.values, updates, alpha=-group["lr"])
 
 
 class Lamb(_Moments):
     """LAMB: You et al. 2020 (arXiv 1904.00962), algorithm 2, with phi(z) = z as they train BERT with.
 
-    ``r = m^ / (sqrt(v^) + eps) + decay * w``; ``w -= lr * |w| / |r| * r``, the norms of each weight tensor. Where one
+    ``r = m^ / (sqrt(v^) + eps) + decay * w``; ``w -= lr * |w| / |r| * r``, the norms of each weight tensor. If one
     of them is 0 the ratio is 1, and weights without decay (biases, LayerNorm) are not adapted, as
     google-research/albert has it (lamb_optimizer.py, `exclude_from_layer_adaptation`). No clamp of the ratio; NVLAMB's
     clipping of the whole gradient first is the preset's ``clip``.
     """
 
-    def _update(self, group: dict[str, Any], found: _Weights, steps: int) -> None:
+    def _update(self, group: dict[str, Any], weights: _Weights, steps: int) -> None:
         beta_1, beta_2 = group["betas"]
-        updates = _ratios(found, group["eps"], 1 - beta_1**steps, 1 - beta_2**steps)
+        updates = _ratios(weights, group["eps"], 1 - beta_1**steps, 1 - beta_2**steps)
         if group["weight_decay"]:
-            torch._foreach_add_(updates, found.values, alpha=group["weight_decay"])
+            torch._foreach_add_(updates, weights.values, alpha=group["weight_decay"])
         if group["adapts"]:
-            weights, lengths = (torch.stack(torch._foreach_norm(some)) for some in (found.values, updates))
-            trust = torch.where((weights > 0) & (lengths > 0), weights / lengths, 1.0)  # 0 / 0 is not taken
+            sizes, lengths = (torch.stack(torch._foreach_norm(some)) for some in (weights.values, updates))
+            trust = torch.where((sizes > 0) & (lengths > 0), sizes / lengths, 1.0)  # 0 / 0 is not selected
             torch._foreach_mul_(updates, list(trust.unbind()))
-        torch._foreach_add_(found.values, updates, alpha=-group["lr"])
+        torch._foreach_add_(weights.values, updates, alpha=-group["lr"])
 
 
-def _ratios(found: _Weights, epsilon: float, correction_1: float, correction_2: float) -> list[Tensor]:
+def _ratios(weights: _Weights, epsilon: float, correction_1: float, correction_2: float) -> list[Tensor]:
     """``(m / correction_1) / (sqrt(v / correction_2) + eps)`` of each weight."""
-    scales = torch._foreach_sqrt(found.second)
+    scales = torch._foreach_sqrt(weights.second)
     torch._foreach_div_(scales, math.sqrt(correction_2))
     torch._foreach_add_(scales, epsilon)
     torch._foreach_mul_(scales, correction_1)
-    return list(torch._foreach_div(found.first, scales))
+    return list(torch._foreach_div(weights.first, scales))

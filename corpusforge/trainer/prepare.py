@@ -1,7 +1,6 @@
-"""Everything a run needs before its first step, put together and checked.
+"""Everything a run needs before its first step, put together and checked: data, plan, model shape, device.
 
-Comes in: the folder of build-instances, the vocabulary's folder, settings. Goes out: a `Job`: data, model shape,
-device. Nothing is written here, so ``--dry-run`` stops behind it.
+Nothing is written here, so ``--dry-run`` stops after it.
 """
 
 from __future__ import annotations
@@ -25,26 +24,23 @@ from corpusforge.loader.order import Stream
 from corpusforge.loader.packing import BatchSettings, padded_length
 from corpusforge.sections import Pretrain
 from corpusforge.shards import Manifest
+from corpusforge.trainer.architecture import Architecture, preset_architecture
 from corpusforge.trainer.attention import has_flash, kernel_of
 from corpusforge.trainer.batches import Batch, to_tensors
-from corpusforge.trainer.course import Course, Mark, chart
-from corpusforge.trainer.initial import Initial, find_initial
-from corpusforge.trainer.model import SPAN_POSITIONS, Architecture
+from corpusforge.trainer.init_checkpoint import InitCheckpoint, find_init
 from corpusforge.trainer.presets import Preset, find_preset
 from corpusforge.trainer.ranks import Ranks, local_device
-
-POSITIONS = 512
-"""Positions of the published models; more where instances are longer: as many as their rows padded."""
+from corpusforge.trainer.training_plan import Mark, TrainingPlan, training_plan
 
 
 @dataclass(frozen=True)
 class Job:
-    """A run that could begin. ``dtype``: of autocast, None for plain float32."""
+    """A run that could start. ``dtype``: of autocast, None for plain float32."""
 
     settings: Pretrain
     seed: int
     instances: Mapping[str, Any]  # the section [instances] that the data were built with
-    course: Course
+    plan: TrainingPlan
     corpus: Corpus
     heldout: Corpus | None
     specials: Specials
@@ -54,7 +50,7 @@ class Job:
     device: torch.device
     dtype: torch.dtype | None
     ranks: Ranks = dataclasses.field(default_factory=Ranks)
-    initial: Initial | None = None  # whose weights the run begins with
+    init: InitCheckpoint | None = None  # whose weights the run starts with
 
     def batches(self, step: int) -> list[Batch]:
         """This rank's micro-batches of step ``step``, counted from 0: a function of that number."""
@@ -73,7 +69,7 @@ class Job:
 
     @property
     def attention(self) -> str:
-        """Which kernel attention runs on."""
+        """The kernel that attention runs on."""
         if not self.settings.packing:
             return "padded rows"
         return f"packed, {kernel_of(self.device, self.dtype, self.shape.dropout, flash=has_flash(self.device))} kernel"
@@ -84,21 +80,20 @@ class Job:
         return self.steps.streams
 
     def marked(self, mark: Mark) -> Job:
-        """The job under another plan of steps."""
-        course = self.course.marked(mark)
-        masking = None if self.steps.masking is None else masking_of(course, self.masker.settings)
-        steps = self.steps.planned(course.parts, masking)
-        return dataclasses.replace(self, course=course, steps=steps)
+        """The job with another mark in its plan."""
+        plan = self.plan.marked(mark)
+        masking = None if self.steps.masking is None else masking_of(plan, self.masker.settings)
+        return dataclasses.replace(self, plan=plan, steps=self.steps.planned(plan.parts, masking))
 
 
-def masking_of(course: Course, own: MaskSettings) -> Callable[[int], MaskSettings]:
-    """How the masks of a step are drawn: ``own``, but for a rate that changes with the steps."""
+def masking_of(plan: TrainingPlan, own: MaskSettings) -> Callable[[int], MaskSettings]:
+    """How the masks of a step are drawn: by ``own`` settings, but for a rate that changes with the steps."""
 
     def masking(step: int) -> MaskSettings:
-        rate = course.mask_rate(step)
+        rate = plan.mask_rate(step)
         if rate == own.rate:
             return own
-        cap = math.ceil(own.max_predictions * rate / own.rate)  # the same share of positions under another rate
+        cap = math.ceil(own.max_predictions * rate / own.rate)  # the same share of positions at another rate
         return dataclasses.replace(own, rate=rate, max_predictions=cap)
 
     return masking
@@ -107,47 +102,55 @@ def masking_of(course: Course, own: MaskSettings) -> Callable[[int], MaskSetting
 def prepare(data_folder: str, settings: Pretrain, *, vocab_folder: str, seed: int = 0) -> Job:
     """Open the data and decide everything. Dynamic masks are drawn as the instances were built for.
 
-    Raises `errors.ManifestInvalid` for unfinished data, `errors.StageMismatch` where vocabulary and instances do not
-    fit, `errors.RecipeInvalid` for settings that cannot work on this data or machine.
+    Raises `errors.ManifestInvalid` for unfinished data, `errors.StageMismatch` if vocabulary and instances do not
+    match, `errors.RecipeInvalid` for settings that cannot work on this data or machine.
     """
     manifest = Manifest.load(data_folder)
     corpus = open_table(data_folder, manifest, "train")
     specials = load_specials(vocab_folder)
     check_vocabulary(corpus, specials, data_folder, vocab_folder)
-    held = open_table(data_folder, manifest, "heldout") if manifest.rows.get("heldout") else None
+    heldout = open_table(data_folder, manifest, "heldout") if manifest.rows.get("heldout") else None
     instances = manifest.recipe.get("instances", {})
     own = mask_settings(instances)
-    course = chart(settings, corpus.longest, own.rate)
-    _check_masks(corpus, course.preset, settings, own.unit, data_folder)
+    plan = training_plan(settings, corpus.longest, own.rate)
+    _check_masks(corpus, plan.preset, settings, own.unit, data_folder)
     device = choose_device(settings.device)
-    masking = None if corpus.masked_positions is not None else masking_of(course, own)
-    shape, longest = _shape(course, corpus, held, specials), _longest(corpus, held)
-    initial = initial_of(settings, vocab_folder) if settings.init else None
+    masking = None if corpus.masked_positions is not None else masking_of(plan, own)
+    longest = padded_length(max(corpus.longest, heldout.longest if heldout else 0))
+    shape = preset_architecture(
+        plan.preset,
+        vocabulary=specials.size,
+        padding_id=specials.pad,
+        longest=longest,
+        pairs=corpus.pair_labels is not None,
+        dropout=plan.dropout,
+    )
+    init = init_of(settings, vocab_folder) if settings.init else None
     return Job(
         settings=settings,
         seed=seed,
         instances=instances,
-        course=course,
+        plan=plan,
         corpus=corpus,
-        heldout=held,
+        heldout=heldout,
         specials=specials,
         masker=Masker(specials, own, seed),
-        steps=Steps(corpus, specials, BatchSettings(), course.parts, masking, seed),
-        shape=initial.shape_of(shape, longest) if initial else shape,
-        initial=initial,
+        steps=Steps(corpus, specials, BatchSettings(), plan.parts, masking, seed),
+        shape=init.shape_of(shape, longest) if init else shape,
+        init=init,
         device=device,
         dtype=choose_dtype(settings.precision, device),
     )
 
 
 def _check_masks(corpus: Corpus, preset: Preset, settings: Pretrain, unit: str, data_folder: str) -> None:
-    """Masks of words need to know where words begin, and heads for spans need spans that were drawn just now."""
+    """Masks of words need word starts, and a span boundary head needs masks that are drawn while training."""
     stored = corpus.masked_positions is not None
     if stored and max(settings.mask_rate_start, settings.mask_rate_end) >= 0:
-        what, mend = "its masks are stored, and no rate can change them", "build instances with dynamic masks"
+        what, mend = "its masks are stored, so their rate cannot change", "build instances with dynamic masks"
         raise errors.StageMismatch(data_folder, what, mend)
-    if preset.is_by_bounds and (unit != "span" or stored):
-        what = f"its masks are {f'of the unit {unit}' if unit != 'span' else 'stored, without the bounds of spans'}"
+    if preset.has_boundary_head and (unit != "span" or stored):
+        what = f"its masks are {f'of the mask unit {unit}' if unit != 'span' else 'stored, without span boundaries'}"
         mend = f"build instances with --mask-unit span and dynamic masks, as {settings.preset} needs them"
         raise errors.StageMismatch(data_folder, what, mend)
     if find_unit(unit).needs_words and not stored and corpus.word_starts is None:
@@ -155,51 +158,21 @@ def _check_masks(corpus: Corpus, preset: Preset, settings: Pretrain, unit: str, 
         raise errors.StageMismatch(data_folder, what, "build instances with this mask unit")
 
 
-def _shape(course: Course, corpus: Corpus, held: Corpus | None, specials: Specials) -> Architecture:
-    preset = course.preset
-    is_roberta = preset.family == "roberta"
-    # RoBERTa's table has a row for padding and those before it, which no token uses.
-    positions = max(POSITIONS, _longest(corpus, held)) + (specials.pad + 1 if is_roberta else 0)
-    return Architecture(
-        family=preset.family,
-        layers=preset.layers,
-        width=preset.width,
-        heads=preset.heads,
-        inner=preset.inner,
-        vocabulary=specials.size,
-        positions=positions,
-        segments=1 if is_roberta else 2,
-        epsilon=preset.epsilon,
-        dropout=course.dropout,
-        padding_id=specials.pad,
-        pairs=corpus.pair_labels is not None and not is_roberta and not preset.is_by_bounds,
-        embedding=preset.embedding,
-        activation=preset.activation,
-        is_shared=preset.is_shared,
-        span_positions=SPAN_POSITIONS if preset.is_by_bounds else 0,
-    )
-
-
-def _longest(corpus: Corpus, held: Corpus | None) -> int:
-    """Positions of the longest row, padded."""
-    return padded_length(max(corpus.longest, held.longest if held else 0))
-
-
-def initial_of(settings: Pretrain, vocab_folder: str) -> Initial:
-    """The checkpoint that a run begins from. Raises what `initial.find_initial` raises."""
+def init_of(settings: Pretrain, vocab_folder: str) -> InitCheckpoint:
+    """The checkpoint that a run starts from. Raises what `init_checkpoint.find_init` raises."""
     preset, any_shape, any_vocabulary = find_preset(settings.preset), settings.init_shape, settings.init_any_vocabulary
-    return find_initial(settings.init, preset, vocab_folder, any_shape=any_shape, any_vocabulary=any_vocabulary)
+    return find_init(settings.init, preset, vocab_folder, any_shape=any_shape, any_vocabulary=any_vocabulary)
 
 
 def choose_device(name: str) -> torch.device:
-    """``auto``, ``cpu`` or ``cuda`` as a device. Raises `errors.RecipeInvalid` where there is no GPU to use."""
+    """``auto``, ``cpu`` or ``cuda`` as a device. Raises `errors.RecipeInvalid` if there is no GPU."""
     if name == "cuda" and not torch.cuda.is_available():
         raise errors.RecipeInvalid("pretrain.device", "no GPU that torch can use", "set it to auto or cpu")
     return local_device(torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu"))
 
 
 def choose_dtype(precision: str, device: torch.device) -> torch.dtype | None:
-    """``auto``, ``fp32`` or ``bf16`` as autocast's type; None: no autocast."""
+    """``auto``, ``fp32`` or ``bf16`` as autocast's dtype; None: no autocast."""
     if precision == "auto":
         has_bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
         return torch.bfloat16 if has_bf16 else None
@@ -207,9 +180,9 @@ def choose_dtype(precision: str, device: torch.device) -> torch.dtype | None:
 
 
 def output_folder(output: str, *, resume: bool) -> Path:
-    """The folder of a run, made if need be.
+    """The folder of a run, created if needed.
 
-    Raises `errors.OutputTaken` where it holds a run already that is not to be resumed.
+    Raises `errors.OutputTaken` if it already holds a run that is not to be resumed.
     """
     folder = Path(output)
     if "://" in output:

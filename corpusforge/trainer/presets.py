@@ -5,8 +5,8 @@ Sources: BERT, Devlin et al. 2019 (arXiv 1810.04805), section 3.1 and appendix A
 section 3.1 ("only with full-length sequences"); ALBERT, Lan et al. 2020 (arXiv 1909.11942), tables 1 and 11 and section
 4.1, and google-research/albert `run_pretraining.py`, `optimization.py` and README (version 2: no dropout); SpanBERT,
 Joshi et al. 2020 (arXiv 1907.10529), section 4.2; the small BERTs, Turc et al. 2019 (arXiv 1908.08962), table 1, which
-publish shapes only and train like BERT-base. Where a run differs from them is told by `deviations`.
-The size of the vocabulary is never part of a preset: it comes from the vocabulary.
+publish shapes only and train like BERT-base. `deviations` lists where a run differs from them.
+The size of the vocabulary is never part of a preset.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ class Preset:
     batch_sequences: int
     beta_2: float
     clip: float  # largest gradient norm; 0: not clipped
-    short_share: float  # of the steps, at Settings.short_length (BERT, appendix A.2: 90 %)
-    decays_from_peak: bool  # see `schedule`
-    mask_unit: str = "token"  # what its authors mask together
+    short_share: float  # of the steps, at pretrain.short_length (BERT, appendix A.2: 90 %)
+    decays_from_peak: bool  # see `training_plan.learning_rate`
+    mask_unit: str = "token"  # as its authors mask
     beta_1: float = 0.9
     adam_epsilon: float = 1e-6
     weight_decay: float = 0.01  # not on biases and LayerNorm
     optimizer: str = "adamw"  # or bert-adam, lamb: see `optimizers`
     embedding: int = 0  # E; 0: D
     activation: str = "gelu"
-    is_shared: bool = False  # all layers are one
-    is_by_bounds: bool = False  # tokens are predicted from the bounds of their spans as well; no head for pairs
-    notes: tuple[str, ...] = ()  # what the preset itself does otherwise than its paper
+    is_shared: bool = False  # all layers share their weights
+    has_boundary_head: bool = False  # also predicts tokens from span boundaries; no pair head
+    notes: tuple[str, ...] = ()  # where the preset itself differs from its paper
     is_own: bool = False  # no such model was published
 
 
@@ -125,7 +125,7 @@ def _spanbert(layers: int, width: int) -> Preset:
         short_share=0.0,
         decays_from_peak=True,
         mask_unit="span",
-        is_by_bounds=True,
+        has_boundary_head=True,
         notes=("weight decay 0.1, as the paper has it (the authors' command line has 0.01)",),
     )
 
@@ -145,7 +145,7 @@ PRESETS: dict[str, Preset] = {
     "roberta-tiny": _tiny(_roberta(2, 128, 6e-4, 0.048)),
     "roberta-base": _roberta(12, 768, 6e-4, 0.048),
     "roberta-large": _roberta(24, 1024, 4e-4, 0.06),
-    # The rate for a sixteenth of the batch: LAMB's goes with its square root (You et al. 2020, section 4.1).
+    # The learning rate for a sixteenth of the batch: LAMB's scales with its square root (You et al. 2020, section 4.1).
     "albert-tiny": _tiny(_albert(2, 256, 4), learning_rate=0.00044),
     "albert-base": _albert(12, 768, 12),
     "albert-large": _albert(24, 1024, 16),

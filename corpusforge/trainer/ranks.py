@@ -1,10 +1,13 @@
-"""Ranks: the processes of one run, one for each GPU, as `torchrun` starts them.
+"""Ranks: the processes of one run, one for each GPU, as `torchrun` starts them; and sharding of a model over them.
 
-Comes in: the environment that torchrun sets. Goes out: `Ranks`, what a rank has to ask the others for. Decision: a
-step's micro-batches are numbered, and rank r of n takes numbers r, r + n, ...; every rank adds up what its own give,
-and the gradient is summed over ranks once a step, behind the last micro-batch. Losses are divided by the masked
-positions of all ranks before that, so the gradient is that of one process but for rounding. What only the host has to
-know (counts, whether somebody was asked to stop) goes from host to host, and nobody waits for a device.
+A step's micro-batches are numbered, and rank r of n computes numbers r, r + n, ... Every rank adds up the gradients of
+its own, and once a step, after the last micro-batch, gradients are summed over ranks. Losses are divided by the masked
+positions of all ranks before that, so the gradient equals that of one process up to rounding. What only the host needs
+(counts, whether a signal came) goes from host to host, and nobody waits for a device.
+
+Sharding (torch's `fully_shard`, FSDP2) splits weights, gradients and moments, for models that do not fit one GPU.
+Checkpoints know nothing of shards: they are written from gathered tensors and read before the model is sharded, so a
+run can be resumed sharded or not, on any number of ranks.
 """
 
 from __future__ import annotations
@@ -12,7 +15,8 @@ from __future__ import annotations
 import contextlib
 import datetime
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import torch
@@ -20,35 +24,36 @@ import torch.distributed as dist
 from torch import Tensor
 
 from corpusforge.trainer.batches import Batch
+from corpusforge.trainer.model import Encoder
 from corpusforge.trainer.signals import WATCHED
 
 TIMEOUT = datetime.timedelta(minutes=60)
-"""How long ranks wait for one that is busy: the first writes checkpoints alone."""
+"""How long ranks wait for a busy one: the first writes checkpoints alone."""
 
 BUCKET = 64 << 20
-"""Numbers of gradient summed in one call: 256 MiB of float32, which is far beyond what makes a call cheap."""
+"""Gradient elements summed in one call: 256 MiB of float32, far more than makes a call cheap."""
 
 
 class Agreed(NamedTuple):
-    """What all ranks know of a step before they compute it: sums over ranks."""
+    """What all ranks know of a step before they compute it, summed over ranks."""
 
     masked: int  # positions to predict
     pairs: int
     tokens: int
     size: int  # tokens with padding
-    stop: int  # number of the signal that some rank got, 0: none did
+    stop: int  # number of the signal that some rank received; 0: none
 
 
 class Ranks:
-    """One of the processes of a run. As it stands: the only one."""
+    """One of the processes of a run; by default the only one."""
 
     def __init__(self, number: int = 0, count: int = 1) -> None:
         self.number, self.count = number, count
-        self.is_sharded = False  # weights and gradients lie in parts (`sharding`), and are summed as they come
+        self.is_sharded = False  # weights and gradients are sharded, and FSDP sums gradients itself
 
     @property
     def is_first(self) -> bool:
-        """Whether this is the rank that writes and talks."""
+        """Whether this is the rank that writes files and reports progress."""
         return self.number == 0
 
     def agree(self, batches: list[Batch], stop: int = 0) -> Agreed:
@@ -62,21 +67,21 @@ class Ranks:
         )
         if self.count == 1:
             return mine
-        told = torch.tensor([*mine[:-1], *(int(stop == number) for number in WATCHED)])
-        dist.all_reduce(told, group=_hosts())
-        masked, pairs, tokens, size, *asked = told.tolist()
-        signals = (int(number) for number, ranks in zip(WATCHED, asked, strict=True) if ranks)
+        counts = torch.tensor([*mine[:-1], *(int(stop == number) for number in WATCHED)])
+        dist.all_reduce(counts, group=_hosts())
+        masked, pairs, tokens, size, *received = counts.tolist()
+        signals = (int(number) for number, ranks in zip(WATCHED, received, strict=True) if ranks)
         return Agreed(masked, pairs, tokens, size, next(signals, 0))
 
     def share(self, batches: list[Batch]) -> list[Batch]:
-        """This rank's micro-batches; as many as every other rank's, the last one silent where there are too few."""
+        """This rank's micro-batches: as many as every other rank has; if need be the last has no labels."""
         mine = batches[self.number :: self.count]
         if len(mine) * self.count < len(batches) or not mine:
             mine.append(batches[self.number % len(batches)].silent())
         return mine
 
     def numbers(self, mine: int) -> range:
-        """Numbers of this rank's micro-batches among those of the step."""
+        """Numbers of this rank's ``mine`` micro-batches among those of the step."""
         return range(self.number, self.number + mine * self.count, self.count)
 
     def total(self, sums: Tensor) -> Tensor:
@@ -86,11 +91,11 @@ class Ranks:
         return sums
 
     def sum_gradients(self, model: torch.nn.Module) -> None:
-        """Sum gradients over ranks, so that all have that of the step."""
+        """Sum gradients over ranks, so that every rank has the gradient of the step."""
         if self.count == 1 or self.is_sharded:
             return
         weights = [weight for weight in model.parameters() if weight.requires_grad]
-        for weight in weights:  # a head may have had nothing to predict here
+        for weight in weights:  # a head may have had nothing to predict on this rank
             if weight.grad is None:
                 weight.grad = torch.zeros_like(weight)
         for bucket in _buckets([weight.grad for weight in weights if weight.grad is not None]):
@@ -108,7 +113,7 @@ class Ranks:
         return held[0]
 
     def wait(self) -> None:
-        """Until every rank is here."""
+        """Wait until every rank is here."""
         if self.count > 1:
             dist.barrier(group=_hosts())
 
@@ -135,7 +140,7 @@ def _hosts() -> Any:
 
 
 def started() -> tuple[int, int]:
-    """This process's number and how many there are, by the environment that torchrun sets.
+    """This process's rank and the number of processes, from the environment that torchrun sets.
 
     >>> started()
     (0, 1)
@@ -144,7 +149,7 @@ def started() -> tuple[int, int]:
 
 
 def local_device(device: torch.device) -> torch.device:
-    """The device of this process: the GPU of its number on its machine."""
+    """The device of this process: the GPU of its local rank."""
     if device.type == "cuda" and device.index is None and "LOCAL_RANK" in os.environ:
         return torch.device("cuda", int(os.environ["LOCAL_RANK"]))
     return device
@@ -152,7 +157,7 @@ def local_device(device: torch.device) -> torch.device:
 
 @contextlib.contextmanager
 def joined(device: str) -> Iterator[Ranks]:
-    """The ranks of this run, connected while the block runs; one rank where torchrun did not start it.
+    """The ranks of this run, connected while the block runs; one rank if torchrun did not start the process.
 
     ``device``: auto, cpu or cuda.
     """
@@ -170,3 +175,47 @@ def joined(device: str) -> Iterator[Ranks]:
     finally:
         _HOSTS.clear()
         dist.destroy_process_group()
+
+
+def shard(
+    model: Encoder, optimizer: torch.optim.Optimizer, make: Callable[[Encoder], torch.optim.Optimizer], ranks: Ranks
+) -> torch.optim.Optimizer:
+    """Shard a model over all ranks, layer by layer; returns the optimizer of its shards, which ``make`` builds."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.tensor import distribute_tensor
+
+    names = {name: optimizer.state.get(weight, {}) for name, weight in model.named_parameters()}
+    mesh = init_device_mesh(model.bias.device.type, (ranks.count,))
+    for layer in model.layers:
+        fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    ranks.is_sharded = True
+    sharded = make(model)
+    for name, weight in model.named_parameters():
+        for key, value in names[name].items():
+            is_sharded = isinstance(value, Tensor) and value.dim() > 0
+            part: Any = weight
+            sharded.state[weight][key] = distribute_tensor(value, mesh, part.placements) if is_sharded else value
+    return sharded
+
+
+def gathered(model: Encoder, optimizer: torch.optim.Optimizer) -> tuple[Encoder, Any]:
+    """The full model and moments of a sharded one, on the CPU. All ranks call this; each gets all of it."""
+    root: Any = model
+    for module in (root, *root.layers):
+        module.reshard()  # free what a forward pass without a backward pass gathered
+    whole = Encoder(model.shape)
+    state: dict[Tensor, dict[str, Tensor]] = {}
+    for (name, weight), into in zip(model.named_parameters(), whole.parameters(), strict=True):
+        assert weight.numel() == into.numel(), name
+        into.data.copy_(whole_tensor(weight.detach()))
+        held = optimizer.state.get(weight, {})
+        state[into] = {key: whole_tensor(torch.as_tensor(value)).cpu() for key, value in held.items()}
+    return whole, SimpleNamespace(state=state)
+
+
+def whole_tensor(tensor: Tensor) -> Tensor:
+    """The full tensor of one that may be sharded. All ranks call this."""
+    gather = getattr(tensor, "full_tensor", None)
+    return tensor if gather is None else gather()

@@ -1,6 +1,6 @@
-"""Asked to stop: SIGTERM and SIGINT become a flag that the loop looks at between micro-steps.
+"""Signals to stop: SIGTERM and SIGINT set a flag that the training loop checks between micro-batches.
 
-Decision: the first signal is polite, the second is the system's own (the old handlers are back in place).
+The first signal is polite; the second has the system's own effect, as the old handlers are back in place.
 """
 
 from __future__ import annotations
@@ -14,44 +14,44 @@ WATCHED = (signal.SIGTERM, signal.SIGINT)
 
 
 class Interrupted(SystemExit):
-    """A run was asked to stop and has written a checkpoint. ``code``: 128 + the signal, as shells have it."""
+    """A run got a signal to stop and has written a checkpoint. ``code``: 128 + the signal, as in shells."""
 
     def __init__(self, number: int, step: int, checkpoint: str) -> None:
         super().__init__(128 + number)
         self.step, self.checkpoint = step, checkpoint
 
     def __str__(self) -> str:
-        return f"stopped behind step {self.step}; {self.checkpoint} is complete, the same command goes on from it"
+        return f"stopped after step {self.step}; {self.checkpoint} is complete, the same command resumes from it"
 
 
 class StopFlag:
-    """Watches the signals while its block runs. Only the main thread can: elsewhere nothing is ever asked."""
+    """Watches the signals while its block runs. Only the main thread can; elsewhere the flag is never set."""
 
     def __init__(self) -> None:
-        self.number = 0  # of the signal; 0: none came
+        self.number = 0  # of the signal; 0: none
         self._old: dict[int, Any] = {}
 
     def __bool__(self) -> bool:
         return self.number != 0
 
     def join(self, number: int) -> None:
-        """Another process of the run got a signal, which counts here too; 0: none did, and what came here stays."""
+        """Take over a signal that another process of the run got; 0: none, and a signal of this process stays."""
         if number:
             self.number = number
 
     def __enter__(self) -> StopFlag:
         if threading.current_thread() is threading.main_thread():
-            self._old = {number: signal.signal(number, self._asked) for number in WATCHED}
+            self._old = {number: signal.signal(number, self._receive) for number in WATCHED}
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._put_back()
+        self._restore()
 
-    def _asked(self, number: int, frame: FrameType | None) -> None:
+    def _receive(self, number: int, frame: FrameType | None) -> None:
         self.number = number
-        self._put_back()
+        self._restore()
 
-    def _put_back(self) -> None:
+    def _restore(self) -> None:
         for number, handler in self._old.items():
             signal.signal(number, handler)
         self._old = {}

@@ -35,7 +35,7 @@ def model_folder(tmp_path: Path) -> Path:
 
 
 def load(folder: Path) -> Encoder:
-    from corpusforge.trainer.export import load_model
+    from corpusforge.trainer.hf_folder import load_model
 
     return load_model(folder)
 

@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from corpusforge.evaluate.encoded import encode
-from corpusforge.evaluate.finetune import scores
-from corpusforge.evaluate.heads import Classifier
-from corpusforge.evaluate.likelihood import load_tokenizer, pseudo_log_likelihoods, tokenize
-from corpusforge.evaluate.one_position import OnePosition
+from corpusforge.evaluate.finetune import Classifier, encode, scores
+from corpusforge.evaluate.likelihood import OnePosition, load_tokenizer, pseudo_log_likelihoods, tokenize
 from corpusforge.evaluate.squad_data import Questions, cut_windows
-from corpusforge.trainer.export import export, load_model
-from corpusforge.trainer.model import Architecture, Encoder, initialise
+from corpusforge.trainer.architecture import Architecture
+from corpusforge.trainer.hf_folder import export, load_model
+from corpusforge.trainer.model import Encoder, initialize
 from tests.oracles import pseudo_likelihood
 from tests.tokens.small_vocabularies import made_up_text, of_family
 
@@ -35,7 +33,7 @@ def checkpoint(folder: Path, family: str) -> Path:
     for name, content in vocab.save_files().items():
         (folder / "vocabulary" / name).write_bytes(content)
     model = Encoder(shape)
-    initialise(model, 3, deviation=0.3)
+    initialize(model, 3, deviation=0.3)
     (folder / "model").mkdir()
     named = {"cls": ids.cls, "sep": ids.sep}
     export(model, folder / "model", vocab_folder=str(folder / "vocabulary"), ids=named, card={})

@@ -10,12 +10,20 @@ import pytest
 import torch
 
 from corpusforge import errors
-from corpusforge.evaluate.encoded import Encoded, encode
-from corpusforge.evaluate.finetune import PUBLISHED, FineTuning, Tuning, fine_tune, scores
-from corpusforge.evaluate.heads import Classifier, SpanExtractor
+from corpusforge.evaluate.finetune import (
+    PUBLISHED,
+    Classifier,
+    Encoded,
+    FineTuning,
+    SpanExtractor,
+    Tuning,
+    encode,
+    fine_tune,
+    scores,
+)
 from corpusforge.evaluate.likelihood import load_tokenizer
 from corpusforge.sections import Evaluate
-from corpusforge.trainer.export import load_model
+from corpusforge.trainer.hf_folder import load_model
 from tests.evaluate.tiny_models import write_checkpoint
 
 CPU = torch.device("cpu")
@@ -155,7 +163,7 @@ def test_with_a_layer_decay_of_almost_nothing_only_the_head_moves(folder: Path) 
 def test_span_scores_leave_padding_out(folder: Path) -> None:
     inputs, _ = encoded(folder, 5, 20)
     model = SpanExtractor(load_model(folder))
-    model.initialise(0)
+    model.initialize(0)
     for rows, said in scores(model, inputs, 10_000):
         real = torch.arange(said.shape[1]) < torch.from_numpy(inputs.lengths[rows])[:, None]
         assert torch.isfinite(said[real]).all()

@@ -12,10 +12,9 @@ import torch
 
 from corpusforge import errors
 from corpusforge.evaluate.finetune import FineTuning
-from corpusforge.evaluate.glue import glue
-from corpusforge.evaluate.glue_tasks import GLUE, Examples, Part, find_tasks, read_task
+from corpusforge.evaluate.glue import GLUE, Examples, Part, find_tasks, glue, read_task
 from corpusforge.sections import Evaluate
-from corpusforge.trainer.export import load_model
+from corpusforge.trainer.hf_folder import load_model
 from tests.evaluate.tiny_models import write_checkpoint
 
 FILES = {
@@ -128,7 +127,7 @@ def test_bad_folders_are_one_clear_error(tmp_path: Path) -> None:
     (folder / "dev.tsv").write_text(header + "a\t1\nb\tmaybe\n")
     with pytest.raises(errors.InputUnreadable, match=r"dev\.tsv: example 2: label 'maybe' is none of train\.tsv's"):
         read_task("own", folder)
-    with pytest.raises(errors.InputUnreadable, match="example 1: label 'high' is no number"):
+    with pytest.raises(errors.InputUnreadable, match="example 1: label 'high' is not a number"):
         read_task("own", write(tmp_path / "numbers", "text\tscore\n", "a\thigh\n"))
     (folder / "dev.tsv").write_bytes(b"\xff\xfe\x00\x80\tlabel\n\xff\t1\n")
     with pytest.raises(errors.InputUnreadable, match=r"dev\.tsv"):

@@ -22,11 +22,12 @@ from corpusforge.loader.corpus import open_corpus
 from corpusforge.loader.folder import load_specials
 from corpusforge.loader.unigram import token_counts, unigram_loss
 from corpusforge.sections import Evaluate, Pretrain
+from corpusforge.trainer.architecture import Architecture
 from corpusforge.trainer.batches import Batch
-from corpusforge.trainer.export import load_model
 from corpusforge.trainer.heldout import frozen_batches
-from corpusforge.trainer.loop import pretrain
-from corpusforge.trainer.model import Architecture, Encoder
+from corpusforge.trainer.hf_folder import load_model
+from corpusforge.trainer.model import Encoder
+from corpusforge.trainer.run import pretrain
 from tests.made_up_instances import Data
 
 pytest_plugins = ["tests.made_up_data"]

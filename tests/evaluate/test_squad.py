@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from corpusforge import errors
 from corpusforge.evaluate.finetune import FineTuning
 from corpusforge.evaluate.likelihood import load_tokenizer
-from corpusforge.evaluate.squad import squad
-from corpusforge.evaluate.squad_answers import (
+from corpusforge.evaluate.squad import (
     LONGEST,
     Answers,
     answers,
@@ -24,10 +23,11 @@ from corpusforge.evaluate.squad_answers import (
     best_threshold,
     exact_and_f1,
     figures,
+    squad,
 )
 from corpusforge.evaluate.squad_data import cut_windows, find_files, is_misplaced, read_questions
 from corpusforge.sections import Evaluate
-from corpusforge.trainer.export import load_model
+from corpusforge.trainer.hf_folder import load_model
 from tests.evaluate.tiny_models import specials_of, write_checkpoint
 from tests.oracles import squad as oracle
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from corpusforge.instances.masking import Specials
 from corpusforge.tokens.bert_split import BertSegmentation
 from corpusforge.tokens.wordpiece import arrange
-from corpusforge.trainer.export import export
-from corpusforge.trainer.model import Architecture, Encoder, initialise
+from corpusforge.trainer.architecture import Architecture
+from corpusforge.trainer.hf_folder import export
+from corpusforge.trainer.model import Encoder, initialize
 
 WORDS = [*(f"w{k}" for k in range(120)), *(f"##w{k}" for k in range(20)), *(f"##{k}" for k in range(10)), *".,?!-"]
 
@@ -27,7 +28,7 @@ def write_checkpoint(
         (folder / "vocabulary" / name).write_bytes(content)
     shape = Architecture("bert", 2, 32, 2, 64, vocab.size, 64, 2, 1e-12, dropout, vocab.specials.pad, False)
     model = Encoder(dataclasses.replace(shape, **changes))  # type: ignore[arg-type]
-    initialise(model, 3, deviation=deviation)
+    initialize(model, 3, deviation=deviation)
     (folder / "model").mkdir()
     ids = {"cls": vocab.specials.cls, "sep": vocab.specials.sep}
     export(model, folder / "model", vocab_folder=str(folder / "vocabulary"), ids=ids, card={})

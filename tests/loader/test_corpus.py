@@ -33,7 +33,7 @@ from corpusforge.loader.folder import load_specials
 from corpusforge.loader.order import BYTES_A_CHUNK, Stream, streams
 from corpusforge.sections import Pretrain
 from corpusforge.sections.instances import MASK_UNITS
-from corpusforge.trainer.course import chart
+from corpusforge.trainer.training_plan import training_plan
 from tests.made_up_instances import VOCABULARY, Data, write_table
 
 pytest_plugins = ["tests.made_up_data"]
@@ -67,7 +67,7 @@ def test_what_is_held_for_each_instance(make_data: MakeData, kind: str) -> None:
     stated = corpus_bytes = BYTES_AN_INSTANCE + (BYTES_OF_MASKS if kind == "stored" else 0)
     assert stated - 4 <= bytes_held(corpus) / len(corpus) <= stated
     settings = Pretrain(preset="bert-tiny", steps=20, batch_tokens=500, short_length=24, short_share=0.5)
-    made = streams(corpus, chart(settings, corpus.longest).parts, 0)
+    made = streams(corpus, training_plan(settings, corpus.longest).parts, 0)
     for stream in made:
         stream.step(stream.part.start)
         stated += (BYTES_A_CHUNK + 4 * (kind == "pairs")) * len(stream.chunks.rows) / len(corpus)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from corpusforge.loader.corpus import Corpus, Ragged, cut_to_length
 from corpusforge.loader.order import Part, Ramp, Stream, order_of, streams
 from corpusforge.sections import Pretrain
-from corpusforge.trainer.course import chart
+from corpusforge.trainer.training_plan import training_plan
 
 
 def corpus_of(lengths: list[int], firsts: list[int] | None = None, copies: list[int] | None = None) -> Corpus:
@@ -122,7 +122,7 @@ def test_epoch_k_reads_copy_k() -> None:
 def test_epochs_are_numbered_on_behind_the_switch() -> None:
     given_settings = Pretrain(preset="bert-tiny", steps=20, batch_tokens=100, short_length=16, short_share=0.5)
     corpus = corpus_of([40, 30, 12, 8, 9])
-    short, full = streams(corpus, chart(given_settings, corpus.longest).parts, 0)
+    short, full = streams(corpus, training_plan(given_settings, corpus.longest).parts, 0)
     last = max(epoch for epoch, _ in short.step(9))
     assert full.step(10)[0][0] == last + 1
     assert (short.part.length, full.part.length, full.part.start) == (16, 40, 10)

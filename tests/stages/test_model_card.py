@@ -11,8 +11,9 @@ import pytest
 
 from corpusforge.shards import Manifest
 from corpusforge.stages.model_card import of_corpus, origin
-from corpusforge.trainer.export import model_card
-from corpusforge.trainer.model import Architecture, Encoder
+from corpusforge.trainer.architecture import Architecture
+from corpusforge.trainer.model import Encoder
+from corpusforge.trainer.model_card import model_card
 
 TALLY = {"rows": 3, "bytes": 999}
 

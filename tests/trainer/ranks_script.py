@@ -14,10 +14,10 @@ from safetensors.torch import save_file
 
 from corpusforge.progress import Silent
 from corpusforge.sections import Pretrain
-from corpusforge.trainer.loop import pretrain
-from corpusforge.trainer.model import Encoder, initialise
+from corpusforge.trainer.model import Encoder, initialize
 from corpusforge.trainer.prepare import prepare
 from corpusforge.trainer.ranks import Ranks, joined
+from corpusforge.trainer.run import pretrain
 from corpusforge.trainer.step import gradients
 
 
@@ -36,7 +36,7 @@ class Stopping(Silent):
 def first_gradient(data: str, vocabulary: str, settings: Pretrain, ranks: Ranks, output: Path) -> None:
     job = dataclasses.replace(prepare(data, settings, vocab_folder=vocabulary), ranks=ranks)
     model = Encoder(job.shape)
-    initialise(model, 0)
+    initialize(model, 0)
     batches = job.batches(0)
     sums = gradients(model, batches, seed=0, step=0, device=job.device, dtype=None, ranks=ranks)
     assert sums is not None

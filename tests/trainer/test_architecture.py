@@ -10,7 +10,8 @@ import torch
 from torch import nn
 
 from corpusforge.sections import Pretrain
-from corpusforge.trainer.model import Architecture, Encoder, initialise
+from corpusforge.trainer.architecture import Architecture
+from corpusforge.trainer.model import Encoder, initialize
 from corpusforge.trainer.prepare import prepare
 from corpusforge.trainer.presets import PRESETS
 from tests.made_up_instances import Data
@@ -50,7 +51,7 @@ def test_constants_are_the_published_ones(make_data: Callable[..., Data], preset
 def test_the_first_weights_are_a_truncated_normal() -> None:
     model, again, other = (Encoder(SMALL) for _ in range(3))
     for made, seed in ((model, 1), (again, 1), (other, 2)):
-        initialise(made, seed)
+        initialize(made, seed)
     norms = {name for name, module in model.named_modules() if isinstance(module, nn.LayerNorm)}
     for name, weight in model.named_parameters():
         value = weight.detach()
@@ -68,7 +69,7 @@ def test_the_first_weights_are_a_truncated_normal() -> None:
 def test_a_head_more_changes_no_other_weight() -> None:
     plain, more = Encoder(dataclasses.replace(SMALL, pairs=False, span_positions=0)), Encoder(SMALL)
     for model in (plain, more):
-        initialise(model, 3)
+        initialize(model, 3)
     assert {name for name, _ in more.named_parameters()} > {name for name, _ in plain.named_parameters()}
     for name, weight in plain.named_parameters():
         assert torch.equal(weight, more.get_parameter(name)), name
@@ -76,7 +77,7 @@ def test_a_head_more_changes_no_other_weight() -> None:
 
 def test_the_decoder_is_the_embeddings() -> None:
     model = Encoder(dataclasses.replace(SMALL, pairs=False, span_positions=0)).eval()
-    initialise(model, 0)
+    initialize(model, 0)
     ids = torch.randint(5, 100, (2, 9), generator=torch.Generator().manual_seed(0))
     found = model(ids, torch.zeros_like(ids), None, torch.tensor([3, 12]))
     found.masked.logsumexp(-1).sum().backward()

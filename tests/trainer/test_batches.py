@@ -24,13 +24,13 @@ from corpusforge.loader.packing import BatchSettings
 from corpusforge.sections import Pretrain
 from corpusforge.shards import Manifest
 from corpusforge.trainer import attention
+from corpusforge.trainer.architecture import Architecture
 from corpusforge.trainer.attention import Packed
 from corpusforge.trainer.batches import Batch, filled_up, to_tensors
 from corpusforge.trainer.heldout import frozen_batches
-from corpusforge.trainer.losses import batch_losses
-from corpusforge.trainer.model import Architecture, Encoder, initialise
+from corpusforge.trainer.model import Encoder, initialize
 from corpusforge.trainer.prepare import prepare
-from corpusforge.trainer.step import gradients
+from corpusforge.trainer.step import batch_losses, gradients
 from tests.draws import draws
 from tests.laid_out import laid_out
 from tests.made_up_instances import Data
@@ -71,7 +71,7 @@ def made_of(rows: Rows, padding_id: int, budget: int = 10_000, *, packing: bool,
 def outcome(shape: Architecture, batches: list[Batch]) -> tuple[Tensor, dict[str, Tensor]]:
     """Sums and gradients of a step."""
     model = Encoder(shape).train()
-    initialise(model, 0, 0.2)
+    initialize(model, 0, 0.2)
     sums = gradients(model, batches, seed=0, step=0, device=torch.device("cpu"), dtype=None)
     assert sums is not None
     return sums, {n: p.grad for n, p in model.named_parameters() if p.grad is not None}
@@ -168,7 +168,7 @@ def test_a_row_does_not_see_its_neighbours() -> None:
     """Changing one instance changes nothing in the others, to the bit."""
     shape = shape_of()
     model = Encoder(shape).eval()
-    initialise(model, 0, 0.2)
+    initialize(model, 0, 0.2)
     rows = made_up_rows([9, 9, 7])
     (batch,) = made_of(rows, 1, packing=True, segments=True, pairs=True)
     before = model.encode(batch.input_ids, batch.segment_ids, batch.real)
@@ -184,7 +184,7 @@ def test_a_row_does_not_see_its_neighbours() -> None:
 def test_silent_batches_add_nothing() -> None:
     shape, rows = shape_of(), made_up_rows([9, 12, 30])
     model = Encoder(shape)
-    initialise(model, 0, 0.2)
+    initialize(model, 0, 0.2)
     for packing in (False, True):
         (batch,) = made_of(rows, 1, packing=packing, segments=True, pairs=True)
         silent = batch.silent()
@@ -264,9 +264,9 @@ def test_the_loader_gives_the_trainers_own_batches(make_data: MakeData, small_ru
     batcher = Batcher(
         data.instances,
         BatchSettings(micro_batch_tokens=changed.micro_batch_tokens, packing=packing),
-        masking=lambda step: MaskSettings(rate=job.course.mask_rate(step)),
+        masking=lambda step: MaskSettings(rate=job.plan.mask_rate(step)),
         vocab_folder=data.vocabulary,
-        parts=job.course.parts,
+        parts=job.plan.parts,
     )
     steps = list(batcher.iterate())
     assert len(steps) == 10

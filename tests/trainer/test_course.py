@@ -15,13 +15,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpusforge import errors
+from corpusforge import errors, sections
 from corpusforge.loader.order import Part, Ramp
 from corpusforge.sections import Pretrain
 from corpusforge.sections.fields import duration
-from corpusforge.trainer.course import chart
 from corpusforge.trainer.prepare import prepare
-from corpusforge.trainer.schedule import DECAYS, learning_rate
+from corpusforge.trainer.training_plan import learning_rate, training_plan
 from tests.made_up_instances import Data
 from tests.trainer.training_runs import assert_equal_runs, logged, stop_at, train
 
@@ -71,7 +70,12 @@ def test_linear_forms_can_be_named() -> None:
     assert rates("linear-hf", 2, 10) == rates("linear", 2, 10, from_peak=True)
 
 
-@given(st.sampled_from(DECAYS), st.integers(0, 30), st.integers(1, 30), st.floats(0, 1))
+@given(
+    st.sampled_from(sections.settings()["pretrain.decay"].choices),
+    st.integers(0, 30),
+    st.integers(1, 30),
+    st.floats(0, 1),
+)
 def test_no_schedule_leaves_its_bounds(decay: str, warmup: int, more: int, share: float) -> None:
     steps = warmup + more
     for step in range(steps + 3):
@@ -102,7 +106,9 @@ def test_a_ramp_grows_the_batch_and_loses_no_chunk(make_data: MakeData, small_ru
 
 def test_a_ramp_too_small_for_an_instance_is_refused() -> None:
     with pytest.raises(errors.RecipeInvalid, match="batch_ramp"):
-        chart(Pretrain(preset="bert-tiny", steps=10, batch_tokens=256, batch_ramp=0.25, batch_ramp_share=1.0), 128)
+        training_plan(
+            Pretrain(preset="bert-tiny", steps=10, batch_tokens=256, batch_ramp=0.25, batch_ramp_share=1.0), 128
+        )
 
 
 def test_mask_rates_fall_from_step_to_step(make_data: MakeData, small_run: Pretrain) -> None:
@@ -113,8 +119,8 @@ def test_mask_rates_fall_from_step_to_step(make_data: MakeData, small_run: Pretr
     for step in (0, 9):
         batches = job.batches(step)
         found.append(sum(len(b.labels) for b in batches) / sum(b.tokens for b in batches))
-        assert found[-1] == pytest.approx(job.course.mask_rate(step), abs=0.02)
-    assert (job.course.mask_rate(0), job.course.mask_rate(10)) == (0.3, 0.15)
+        assert found[-1] == pytest.approx(job.plan.mask_rate(step), abs=0.02)
+    assert (job.plan.mask_rate(0), job.plan.mask_rate(10)) == (0.3, 0.15)
     same = dataclasses.replace(small_run, mask_rate_start=0.15, mask_rate_end=0.15, batch_tokens=2000)
     plain = prepare(data.instances, dataclasses.replace(same, mask_rate_end=-1.0), vocab_folder=data.vocabulary)
     other = prepare(data.instances, same, vocab_folder=data.vocabulary)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from corpusforge.sections import Pretrain
-from corpusforge.trainer import facts
+from corpusforge.trainer import run_summary
+from corpusforge.trainer.architecture import SPAN_POSITIONS, Architecture
+from corpusforge.trainer.cost import estimate, parameters
 from corpusforge.trainer.deviations import READINGS, deviations
-from corpusforge.trainer.model import SPAN_POSITIONS, Architecture
-from corpusforge.trainer.plan import parameters, plan
 from corpusforge.trainer.prepare import prepare
 from corpusforge.trainer.presets import PRESETS
 from tests.made_up_instances import Data
@@ -26,8 +26,8 @@ ALWAYS = (
     "reads this corpus",
     "vocabulary of 192",
     "a step is a number of tokens",
-    "optimiser adamw (paper: bert-adam)",
-    "the short part reads pieces",
+    "optimizer adamw (paper: bert-adam)",
+    "the short part reads parts",
 )
 """Of a run as published on the made-up data: what no setting mends."""
 
@@ -61,7 +61,7 @@ def test_what_is_changed_is_told_with_the_value_of_the_paper(make_data: MakeData
         "masks 30% to 15% of the tokens (paper: 15%)",
         "steps 10 (paper: 1,000,000)",
         "warm-up steps 2 (paper: 10,000)",
-        "optimiser lamb (paper: bert-adam)",
+        "optimizer lamb (paper: bert-adam)",
         "learning rate 0.001 (paper: 0.0001)",
         "decay cosine (paper: linear)",
         "dropout 0 (paper: 0.1)",
@@ -75,7 +75,7 @@ def test_what_is_changed_is_told_with_the_value_of_the_paper(make_data: MakeData
 
 def test_the_plan_tells_them(make_data: MakeData, small_run: Pretrain) -> None:
     data = make_data()
-    told = plan(data.instances, small_run, vocab_folder=data.vocabulary)
+    told = estimate(data.instances, small_run, vocab_folder=data.vocabulary)
     assert [told["part_1"], told["part_2"]]
     lines = [str(value) for key, value in told.items() if key.startswith("differs_")]
     assert lines == lines_of(data, small_run)
@@ -92,7 +92,7 @@ def test_a_run_tells_them_before_its_first_step_and_once(
     counted = f"it differs in {len(expected)} points, which --dry-run and the model card list"
     assert [line.removeprefix(mark) for line in first.lines if line.startswith(mark)] == [counted]
     assert not [line for line in again.lines if line.startswith(mark)]
-    monkeypatch.setattr(facts, "TOLD_ONE_BY_ONE", len(expected))
+    monkeypatch.setattr(run_summary, "LISTED_DEVIATIONS", len(expected))
     train(data, tmp_path / "few", small_run, progress=few)
     assert [line.removeprefix(mark) for line in few.lines if line.startswith(mark)] == expected
 
@@ -106,10 +106,16 @@ def test_the_table_of_presets_in_the_docs_is_right() -> None:
         vocabulary = int(entries.replace(",", ""))
         shape = Architecture(
             *(p.family, p.layers, p.width, p.heads, p.inner, vocabulary, 514 if p.family == "roberta" else 512),
-            *(1 if p.family == "roberta" else 2, p.epsilon, p.dropout, 0, p.family != "roberta" and not p.is_by_bounds),
+            *(
+                1 if p.family == "roberta" else 2,
+                p.epsilon,
+                p.dropout,
+                0,
+                p.family != "roberta" and not p.has_boundary_head,
+            ),
             embedding=p.embedding,
             is_shared=p.is_shared,
-            span_positions=SPAN_POSITIONS if p.is_by_bounds else 0,
+            span_positions=SPAN_POSITIONS if p.has_boundary_head else 0,
         )
         assert size == f"{p.layers} x {p.width} x {p.heads}", name
         assert count == f"{parameters(shape) / 1e6:.1f} M", name

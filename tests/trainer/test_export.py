@@ -10,8 +10,10 @@ import torch
 from safetensors import safe_open
 
 from corpusforge import errors
-from corpusforge.trainer.export import export, load_model, model_card
-from corpusforge.trainer.model import Architecture, Encoder, initialise
+from corpusforge.trainer.architecture import Architecture
+from corpusforge.trainer.hf_folder import export, load_model
+from corpusforge.trainer.model import Encoder, initialize
+from corpusforge.trainer.model_card import model_card
 from tests.made_up_instances import write_vocabulary
 
 transformers = pytest.importorskip("transformers")
@@ -32,7 +34,7 @@ def make(family: str, pairs: bool, padding_id: int) -> Encoder:
     if family == "albert":
         shape = dataclasses.replace(shape, embedding=16, activation="gelu_new", is_shared=True, layers=3)
     model = Encoder(shape)
-    initialise(model, 3, deviation=0.3)  # wide, so that a wrong weight shows
+    initialize(model, 3, deviation=0.3)  # wide, so that a wrong weight shows
     with torch.no_grad():
         for number, (_, weight) in enumerate(model.named_parameters()):
             if weight.dim() == 1:

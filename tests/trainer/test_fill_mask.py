@@ -14,8 +14,9 @@ from corpusforge.sections import Vocab as Section
 from corpusforge.tokens.counts import count_words, pack_counts
 from corpusforge.tokens.families import learn, segmentation_of, select
 from corpusforge.tokens.vocab import Vocab
-from corpusforge.trainer.export import TOKENIZER_FILES, export, load_model
-from corpusforge.trainer.model import Architecture, Encoder, initialise
+from corpusforge.trainer.architecture import Architecture
+from corpusforge.trainer.hf_folder import TOKENIZER_FILES, export, load_model
+from corpusforge.trainer.model import Encoder, initialize
 
 transformers = pytest.importorskip("transformers")
 
@@ -62,7 +63,7 @@ def written(folder: Path, model: str, kind: str) -> Encoder:
         **more,
     )
     made = Encoder(shape)
-    initialise(made, 1, deviation=0.3)
+    initialize(made, 1, deviation=0.3)
     (folder / "model").mkdir()
     ids = {"cls": vocab.specials.cls, "sep": vocab.specials.sep}
     export(made, folder / "model", vocab_folder=str(folder / "vocabulary"), ids=ids, card={})

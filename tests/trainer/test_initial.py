@@ -17,9 +17,9 @@ from corpusforge import errors
 from corpusforge.sections import Pretrain
 from corpusforge.tokens.families import load_vocab
 from corpusforge.trainer import checkpoint
-from corpusforge.trainer.export import load_model
-from corpusforge.trainer.initial import fill
-from corpusforge.trainer.model import Encoder, initialise
+from corpusforge.trainer.hf_folder import load_model
+from corpusforge.trainer.init_checkpoint import fill
+from corpusforge.trainer.model import Encoder, initialize
 from corpusforge.trainer.prepare import prepare
 from tests.made_up_instances import Data
 from tests.trainer.training_runs import Said, assert_equal_runs, stop_at, train
@@ -64,9 +64,9 @@ def begun(data: Data, run: Pretrain, folder: Path, **changes: Any) -> tuple[Enco
     changes = {"preset": PRESETS[family], "init": str(folder), "dropout": 0.0} | changes
     job = prepare(data.instances, dataclasses.replace(run, **changes), vocab_folder=data.vocabulary)
     model = Encoder(job.shape)
-    initialise(model, 0)
-    assert job.initial is not None
-    return model.eval(), str(fill(model, job.initial))
+    initialize(model, 0)
+    assert job.init is not None
+    return model.eval(), str(fill(model, job.init))
 
 
 @pytest.mark.parametrize(
@@ -74,12 +74,12 @@ def begun(data: Data, run: Pretrain, folder: Path, **changes: Any) -> tuple[Enco
     [
         ("BertForPreTraining", True, "nothing", "nothing"),
         ("BertForPreTraining", False, "nothing", "bert.pooler.dense, cls.seq_relationship"),
-        ("BertForMaskedLM", True, "pooler, head for pairs", "nothing"),
-        ("BertModel", True, "MLM head, head for pairs", "nothing"),
+        ("BertForMaskedLM", True, "pooler, pair head", "nothing"),
+        ("BertModel", True, "MLM head, pair head", "nothing"),
         ("RobertaForMaskedLM", False, "nothing", "nothing"),
         ("RobertaModel", False, "MLM head", "roberta.pooler.dense"),
         ("AlbertForPreTraining", True, "nothing", "nothing"),
-        ("AlbertForMaskedLM", True, "pooler, head for pairs", "nothing"),
+        ("AlbertForMaskedLM", True, "pooler, pair head", "nothing"),
         ("AlbertModel", False, "MLM head", "albert.pooler"),
     ],
 )
@@ -89,7 +89,7 @@ def test_what_it_computed_is_what_the_run_begins_with(
     data, folder = make_data(pairs=pairs), tmp_path / "theirs"
     theirs = their_model(data, folder, name)
     model, told = begun(data, small_run, folder)
-    assert told == f"drawn anew: {anew}; left out: {left}"
+    assert told == f"initialized: {anew}; left out: {left}"
     ids = torch.randint(10, 192, (3, 20), generator=torch.Generator().manual_seed(0))
     segments = torch.zeros_like(ids)
     body = theirs if name in BODY else getattr(theirs, theirs.base_model_prefix)
@@ -119,7 +119,7 @@ def test_old_names_pickles_and_half_precision(make_data: MakeData, small_run: Pr
     old["bert.embeddings.position_ids"] = torch.arange(64)[None]
     torch.save(old, folder / "pytorch_model.bin")
     model, told = begun(data, small_run, folder)
-    assert told == "drawn anew: nothing; left out: nothing"
+    assert told == "initialized: nothing; left out: nothing"
     assert all(torch.equal(weight, plain.state_dict()[name]) for name, weight in model.state_dict().items())
     torch.save(
         {name: w.half() if w.is_floating_point() else w for name, w in old.items()}, folder / "pytorch_model.bin"
@@ -165,7 +165,7 @@ def test_weights_in_shards(make_data: MakeData, small_run: Pretrain, tmp_path: P
     theirs.save_pretrained(folder, max_shard_size="500KB")
     assert len(list(folder.glob("model-*-of-*.safetensors"))) > 1
     model, told = begun(data, small_run, folder)
-    assert told == "drawn anew: nothing; left out: nothing"
+    assert told == "initialized: nothing; left out: nothing"
     assert all(torch.equal(weight, plain.state_dict()[name]) for name, weight in model.state_dict().items())
 
 
@@ -184,7 +184,7 @@ def test_rows_that_padding_added_to_the_vocabulary_are_drawn_anew(
         (padded / name).write_bytes(content)
     data = Data(data.instances, str(padded))
     model, told = begun(data, small_run, folder)
-    assert told.startswith("drawn anew: 12 rows of the vocabulary;")
+    assert told.startswith("initialized: 12 rows of the vocabulary;")
     assert torch.equal(model.tokens.weight[:180], theirs.bert.embeddings.word_embeddings.weight)
     assert 0 < model.tokens.weight[180:].abs().max() < 0.05
 
@@ -195,18 +195,18 @@ def test_a_run_goes_on_from_it_and_says_so(make_data: MakeData, small_run: Pretr
     run = dataclasses.replace(small_run, init=str(folder))
     said = Said()
     train(data, tmp_path / "straight", run, progress=said)
-    assert any("drawn anew: pooler, head for pairs" in line for line in said.lines)
+    assert any("initialized: pooler, pair head" in line for line in said.lines)
     stop_at(data, tmp_path / "stopped", run, 3)
     train(data, tmp_path / "stopped", run, resume=True)
     assert_equal_runs(tmp_path / "straight", tmp_path / "stopped")
     card = (tmp_path / "stopped/model/README.md").read_text()
-    assert "began from | theirs, weights" in card
+    assert "started from | theirs, weights" in card
     assert str(tmp_path) not in card
     state = json.loads((checkpoint.all_folders(tmp_path / "stopped")[0] / "state.json").read_text())
     assert len(state["initial"]["digest"]) == 32
     again = dataclasses.replace(small_run, init=str(tmp_path / "straight"))  # and from a run of ours
     assert train(data, tmp_path / "again", again, progress=said)["steps"] == 10
-    assert "left out: nothing" in said.lines[-1] or any("drawn anew: nothing" in line for line in said.lines)
+    assert "left out: nothing" in said.lines[-1] or any("initialized: nothing" in line for line in said.lines)
 
 
 def test_what_does_not_fit_is_one_line(make_data: MakeData, small_run: Pretrain, tmp_path: Path) -> None:

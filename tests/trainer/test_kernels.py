@@ -12,11 +12,10 @@ import torch
 from torch import Tensor
 
 from corpusforge.sections import Pretrain
-from corpusforge.trainer.compiled import compiled
-from corpusforge.trainer.model import Encoder, initialise
-from corpusforge.trainer.plan import plan
+from corpusforge.trainer.cost import estimate
+from corpusforge.trainer.model import Encoder, initialize
 from corpusforge.trainer.prepare import Job, prepare
-from corpusforge.trainer.step import gradients
+from corpusforge.trainer.step import compiled, gradients
 from tests.made_up_instances import Data
 from tests.trainer.training_runs import Said, logged, train
 
@@ -38,7 +37,7 @@ def test_packing_is_a_matter_of_kernels(make_data: MakeData, small_run: Pretrain
         kernel = "packed, grouped kernel" if packing else "padded rows"
         assert f"attention: {kernel}" in said.lines
         assert logged(tmp_path / str(packing))[0]["attention"] == facts["attention"] == kernel
-        assert plan(data.instances, settings, vocab_folder=data.vocabulary)["attention"] == kernel
+        assert estimate(data.instances, settings, vocab_folder=data.vocabulary)["attention"] == kernel
         found.append(facts)
     assert found[0]["loss"] == pytest.approx(found[1]["loss"], rel=1e-4)
     assert found[0]["tokens"] == found[1]["tokens"]
@@ -61,8 +60,8 @@ def test_a_step_never_waits_for_the_device(
     settings = dataclasses.replace(small_run, packing=kind != "padded", compile=kind == "fixed")
     job = job_of(make_data(pairs=True), settings)
     model = Encoder(job.shape)
-    initialise(model, 0)
-    optimizer = make_optimizer(model, job.course.preset, 1e-3, job.course.optimizer)
+    initialize(model, 0)
+    optimizer = make_optimizer(model, job.plan.preset, 1e-3, job.plan.optimizer)
     calls: list[str] = []
 
     def counted(name: str) -> Any:
@@ -98,7 +97,7 @@ def test_a_compiled_step_is_the_step(make_data: MakeData, small_run: Pretrain, p
     )
     job = job_of(make_data(pairs=True), settings)
     model = Encoder(job.shape)
-    initialise(model, 0)
+    initialize(model, 0)
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
     # What inductor makes of the graphs is tested below: here the C++ compiler would take a minute.

@@ -21,8 +21,8 @@ from safetensors.torch import load_file
 from corpusforge import errors, shards
 from corpusforge.sections import Pretrain
 from corpusforge.trainer import checkpoint, heldout, log, run
-from corpusforge.trainer.export import load_model
-from corpusforge.trainer.plan import PROCESS_BYTES, memory_bytes, parameters, plan
+from corpusforge.trainer.cost import PROCESS_BYTES, estimate, memory_bytes, parameters
+from corpusforge.trainer.hf_folder import load_model
 from corpusforge.trainer.prepare import prepare
 from tests.made_up_instances import Data, write_vocabulary
 from tests.trainer.training_runs import Said, assert_equal_runs, steady, stop_at, train
@@ -72,7 +72,7 @@ def test_bf16_stays_close(make_data: MakeData, small_run: Pretrain, tmp_path: Pa
 def test_a_killed_process_leaves_a_valid_checkpoint(make_data: MakeData, small_run: Pretrain, tmp_path: Path) -> None:
     data, output = make_data(), tmp_path / "out"
     code = (
-        "import sys; from corpusforge.trainer.loop import pretrain; from corpusforge.sections import Pretrain\n"
+        "import sys; from corpusforge.trainer.run import pretrain; from corpusforge.sections import Pretrain\n"
         "settings = Pretrain(preset='bert-tiny', steps=100000, batch_tokens=320, short_length=24, threads=1,"
         " tensorboard=False, log_steps=1)\n"
         "data, output, vocabulary = sys.argv[1:]\n"
@@ -129,7 +129,7 @@ def test_a_broken_checkpoint_is_skipped(make_data: MakeData, small_run: Pretrain
     said = Said()
     train(data, tmp_path / "stopped", often, resume=True, progress=said)
     assert any("skipping broken checkpoint step-000005" in line for line in said.lines)
-    assert any("behind step 4" in line for line in said.lines)
+    assert any("after step 4" in line for line in said.lines)
     assert_equal_runs(tmp_path / "straight", tmp_path / "stopped")
     names = [folder.name for folder in checkpoint.all_folders(tmp_path / "stopped")]
     assert names == ["step-000010", "step-000008", "step-000006"]
@@ -237,7 +237,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_batch(
     make_data: MakeData, small_run: Pretrain, tmp_path: Path
 ) -> None:
     wild = dataclasses.replace(small_run, learning_rate=1e30, warmup_steps=0, log_steps=5)
-    with pytest.raises(errors.TrainingStopped, match=r"not finite.*begin again in another folder"):
+    with pytest.raises(errors.TrainingStopped, match=r"not finite.*start again in another folder"):
         train(make_data(), tmp_path / "out", wild)
     assert [path.name for path in (tmp_path / "out").glob("bad-*")] == ["bad-step-000002.safetensors"]
     saved = load_file(tmp_path / "out/bad-step-000002.safetensors")
@@ -265,8 +265,8 @@ def test_weights_that_are_no_numbers_are_never_a_checkpoint(
 
     settings = dataclasses.replace(small_run, checkpoint_steps=9, evaluate_steps=100)
     data = make_data()
-    course = prepare(data.instances, settings, vocab_folder=data.vocabulary).course
-    rates = [course.rate(step) for step in range(10)]
+    plan = prepare(data.instances, settings, vocab_folder=data.vocabulary).plan
+    rates = [plan.learning_rate_at(step) for step in range(10)]
     monkeypatch.setattr(run, "update", update)
     with pytest.raises(errors.TrainingStopped, match=r"step 10: weights are not finite"):
         train(data, tmp_path / "out", settings)
@@ -312,7 +312,7 @@ def test_instances_longer_than_the_published_models(
 def test_the_plan_writes_nothing_and_counts(make_data: MakeData, small_run: Pretrain, tmp_path: Path) -> None:
     data = make_data()
     before = sorted(tmp_path.rglob("*"))
-    found = plan(data.instances, small_run, vocab_folder=data.vocabulary)
+    found = estimate(data.instances, small_run, vocab_folder=data.vocabulary)
     assert sorted(tmp_path.rglob("*")) == before
     assert (found["steps"], found["tokens"]) == (10, 3200)
     a_step = memory_bytes(prepare(data.instances, small_run, vocab_folder=data.vocabulary).shape, small_run, half=False)
@@ -331,7 +331,7 @@ def test_the_plan_of_several_ranks_is_that_of_all(
 ) -> None:
     data, shape = make_data(), dataclasses.replace(small_run, preset="bert-base", micro_batch_tokens=64)
     sharded = dataclasses.replace(small_run, sharding="fsdp")
-    alone = plan(data.instances, sharded, vocab_folder=data.vocabulary)
+    alone = estimate(data.instances, sharded, vocab_folder=data.vocabulary)
     assert (alone["ranks"], alone["memory_bytes"]) == (1, plan_of(data, small_run)["memory_bytes"])
     assert "rank alone" in str(alone["sharding"])
     for name, value in (("WORLD_SIZE", "4"), ("RANK", "0")):
@@ -348,7 +348,7 @@ def test_the_plan_of_several_ranks_is_that_of_all(
 
 
 def plan_of(data: Data, settings: Pretrain) -> dict[str, Any]:
-    return plan(data.instances, settings, vocab_folder=data.vocabulary)
+    return estimate(data.instances, settings, vocab_folder=data.vocabulary)
 
 
 def test_another_vocabulary_is_refused(make_data: MakeData, small_run: Pretrain, tmp_path: Path) -> None:

@@ -25,16 +25,16 @@ from corpusforge.loader.packing import BatchSettings
 from corpusforge.sections import Pretrain
 from corpusforge.shards import Manifest
 from corpusforge.trainer import checkpoint
+from corpusforge.trainer.architecture import Architecture
 from corpusforge.trainer.batches import to_tensors
-from corpusforge.trainer.initial import fill
-from corpusforge.trainer.losses import batch_losses
-from corpusforge.trainer.model import Architecture, Encoder, initialise
-from corpusforge.trainer.names import config
+from corpusforge.trainer.cost import flops_per_token, parameters
+from corpusforge.trainer.hf_names import config
+from corpusforge.trainer.init_checkpoint import fill
+from corpusforge.trainer.model import Encoder, initialize
 from corpusforge.trainer.optimizers import make_optimizer
-from corpusforge.trainer.plan import flops_per_token, parameters
 from corpusforge.trainer.prepare import prepare
 from corpusforge.trainer.presets import PRESETS
-from corpusforge.trainer.step import gradients, update
+from corpusforge.trainer.step import batch_losses, gradients, update
 from tests.laid_out import laid_out
 from tests.made_up_instances import Data
 from tests.prestarted import Commands
@@ -62,9 +62,9 @@ def test_overfits_one_batch(make_data: MakeData, small_run: Pretrain, preset: st
     data = make_data(count=4, longest=24, **FAMILIES[preset])
     job = prepare(data.instances, settings_of(preset, small_run, dropout=0.0), vocab_folder=data.vocabulary)
     model, batches = Encoder(job.shape), job.batches(0)
-    initialise(model, 0)
+    initialize(model, 0)
     rate = 1e-3 if preset == "albert-tiny" else 3e-3  # wider, and its layers are one
-    optimizer = make_optimizer(model, job.course.preset, rate)
+    optimizer = make_optimizer(model, job.plan.preset, rate)
     losses: list[list[float]] = []
     while len(losses) < 200 and (not losses or sum(losses[-1]) >= 0.01):
         sums = gradients(model, batches, seed=0, step=0, device=job.device, dtype=None)
@@ -93,7 +93,7 @@ def test_a_resumed_run_is_bit_equal_and_goes_out(
         assert all(torch.equal(weight, theirs[key]) for key, weight in load_file(heads).items())
     assert not (tmp_path / "straight/model/heads.safetensors").exists()
     card = (tmp_path / "straight/model/README.md").read_text()
-    assert f"## Where it is not {preset} as published" in card
+    assert f"## Differences from {preset} as published" in card
     assert "- steps 10 (paper: " in card
     name = "AlbertForPreTraining" if preset == "albert-tiny" else "BertForMaskedLM"
     _, told = getattr(transformers, name).from_pretrained(tmp_path / "straight/model", output_loading_info=True)
@@ -151,7 +151,7 @@ def test_the_head_for_spans_is_the_one_of_the_paper(make_data: MakeData, small_r
     data = make_data(words=True, instances={"mask_unit": "span"})
     job = prepare(data.instances, settings_of("spanbert-tiny", small_run), vocab_folder=data.vocabulary)
     model, batch = Encoder(job.shape).eval(), job.batches(0)[0]
-    initialise(model, 1, deviation=0.2)
+    initialize(model, 1, deviation=0.2)
     head = model.boundary
     assert head is not None and batch.spans is not None
     with torch.no_grad():
@@ -174,12 +174,12 @@ def test_a_head_for_spans_is_begun_from_where_a_checkpoint_has_it(
     )
     train(data, tmp_path / "first", settings)
     newest = checkpoint.all_folders(tmp_path / "first")[0]
-    for folder, anew in ((newest, "nothing"), (tmp_path / "first/model", "head for spans")):
+    for folder, anew in ((newest, "nothing"), (tmp_path / "first/model", "span boundary head")):
         job = prepare(data.instances, dataclasses.replace(settings, init=str(folder)), vocab_folder=data.vocabulary)
         model = Encoder(job.shape)
-        initialise(model, 9)
-        assert job.initial is not None
-        assert str(fill(model, job.initial)) == f"drawn anew: {anew}; left out: nothing"
+        initialize(model, 9)
+        assert job.init is not None
+        assert str(fill(model, job.init)) == f"initialized: {anew}; left out: nothing"
         heads = load_file(newest / "heads.safetensors")
         ours = {name: weight for name, weight in model.state_dict().items() if name in heads}
         assert ours.keys() == heads.keys()
@@ -201,10 +201,10 @@ def test_spans_are_needed_and_said_to_be(make_data: MakeData, small_run: Pretrai
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("pairs", [False, True])
 def test_presets_have_the_sizes_of_transformers_models(preset: str, pairs: bool) -> None:
-    """Counted without memory; SpanBERT's head for spans is not theirs."""
+    """Counted without memory; SpanBERT's span boundary head is not theirs."""
     transformers = pytest.importorskip("transformers")
     chosen = PRESETS[preset]
-    if pairs and (chosen.family == "roberta" or chosen.is_by_bounds):
+    if pairs and (chosen.family == "roberta" or chosen.has_boundary_head):
         return
     positions, segments, vocabulary = (514, 1, 50_265) if chosen.family == "roberta" else (512, 2, 30_000)
     shape = Architecture(
@@ -233,7 +233,7 @@ def test_losses_of_all_heads_do_not_depend_on_micro_batches(
         changes = {"micro_batch_tokens": budget, "dropout": 0.0, "batch_tokens": 1000}
         job = prepare(data.instances, settings_of(preset, small_run, **changes), vocab_folder=data.vocabulary)
         model = Encoder(job.shape)
-        initialise(model, 0)
+        initialize(model, 0)
         sums = gradients(model, job.batches(7), seed=0, step=7, device=job.device, dtype=None)
         assert sums is not None
         found.append((sums, {name: weight.grad for name, weight in model.named_parameters()}))
@@ -246,7 +246,7 @@ def test_losses_of_all_heads_do_not_depend_on_micro_batches(
 
 @pytest.mark.parametrize("preset", FAMILIES)
 def test_flops_are_those_that_torch_counts(make_data: MakeData, small_run: Pretrain, preset: str) -> None:
-    """But for the pooler and the head for pairs, which see one token of a sequence."""
+    """But for the pooler and the pair head, which see one token of a sequence."""
     data = make_data(words=True, instances={"mask_unit": "span"})
     settings = settings_of(preset, small_run, packing=False, dropout=0.0, micro_batch_tokens=200)
     job = prepare(data.instances, settings, vocab_folder=data.vocabulary)

@@ -1,4 +1,4 @@
-"""Each optimiser against the plain one: every weight, step by step, decay and adaptation where they belong."""
+"""Each optimizer against the plain one: every weight, step by step, decay and adaptation where they belong."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 from torch import nn
 
+from corpusforge import sections
 from corpusforge.sections import Pretrain
 from corpusforge.trainer import checkpoint
-from corpusforge.trainer.optimizers import NAMES, make_optimizer
+from corpusforge.trainer.optimizers import make_optimizer
 from corpusforge.trainer.presets import find_preset
 from tests.draws import draws
 from tests.made_up_instances import Data
 from tests.oracles.optimizers import Slow
 from tests.trainer.training_runs import assert_equal_runs, stop_at, train
 
+NAMES = [name for name in sections.settings()["pretrain.optimizer"].choices if name != "auto"]
 pytest_plugins = ["tests.made_up_data"]
 
 PRESET = find_preset("bert-tiny")

@@ -15,8 +15,8 @@ import pytest
 from corpusforge.loader.corpus import Corpus
 from corpusforge.loader.unigram import sampled_rows, token_counts, unigram_entropy
 from corpusforge.sections import Pretrain
-from corpusforge.trainer import plateau
-from corpusforge.trainer.plateau import Plateau
+from corpusforge.trainer import loss_monitor
+from corpusforge.trainer.loss_monitor import Plateau
 from corpusforge.trainer.prepare import Job, prepare
 from tests.made_up_instances import Data
 from tests.trainer.training_runs import Said, logged, stop_at, train
@@ -96,7 +96,7 @@ def test_the_warning_names_causes() -> None:
 def test_a_run_says_and_logs_it_and_a_resumed_one_does_not_say_it_twice(
     make_data: MakeData, small_run: Pretrain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plateau, "LEAST_STEPS", 3)
+    monkeypatch.setattr(loss_monitor, "LEAST_STEPS", 3)
     data, said = make_data(), Said()
     still = dataclasses.replace(small_run, learning_rate=1e-9, log_steps=1)
     train(data, tmp_path / "straight", still, progress=said)

@@ -53,7 +53,7 @@ def test_a_plan_says_what_a_run_costs_and_writes_nothing(instances: Callable[[st
     data = instances("data")
     before = sorted(tmp_path.rglob("*"))
     said = run(data, tmp_path / "out", "--dry-run")
-    for part in ("Training plan", "parameters", "memory", "attention", "Where it is not bert-tiny as published"):
+    for part in ("Training plan", "parameters", "memory", "attention", "Differences from bert-tiny as published"):
         assert part in said
     assert "steps 4 (paper: 1,000,000)" in said
     assert sorted(tmp_path.rglob("*")) == before

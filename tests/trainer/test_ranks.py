@@ -140,7 +140,7 @@ def test_two_ranks_begin_from_a_checkpoint_as_one_does(
     for other in ("two", "stopped"):
         assert_close(weights(tmp_path / "one"), weights(tmp_path / other), 2e-3)
         state = json.loads((checkpoint.all_folders(tmp_path / other)[0] / "state.json").read_text())
-        assert state["initial"]["filled"] == "drawn anew: nothing; left out: nothing"
+        assert state["initial"]["filled"] == "initialized: nothing; left out: nothing"
 
 
 def test_signals_of_several_ranks_are_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,11 +11,10 @@ import pytest
 
 from corpusforge import errors, recipe, sections
 from corpusforge.sections import Pretrain
-from corpusforge.trainer.course import chart
-from corpusforge.trainer.loop import pretrain
+from corpusforge.trainer.checkpoint import differences
 from corpusforge.trainer.presets import PRESETS, find_preset
-from corpusforge.trainer.resume import differences
-from corpusforge.trainer.schedule import learning_rate
+from corpusforge.trainer.run import pretrain
+from corpusforge.trainer.training_plan import learning_rate, training_plan
 from tests.made_up_instances import Data
 
 pytest_plugins = ["tests.made_up_data"]
@@ -63,9 +62,9 @@ def test_a_run_takes_the_form_of_its_preset(
 
 
 def test_roberta_trains_at_full_length_throughout() -> None:
-    found = chart(Pretrain(preset="roberta-base"), 512)
+    found = training_plan(Pretrain(preset="roberta-base"), 512)
     assert [(p.start, p.stop, p.length, p.batch_tokens) for p in found.parts] == [(0, 500_000, 512, 8192 * 512)]
-    told = chart(Pretrain(preset="roberta-base", short_share=0.5), 512)
+    told = training_plan(Pretrain(preset="roberta-base", short_share=0.5), 512)
     assert [p.length for p in told.parts] == [128, 512]
     assert sections.Pretrain().short_share == Pretrain().short_share
     assert recipe.load("roberta-base").pretrain.short_share == -1
@@ -77,8 +76,8 @@ def test_the_help_names_all_presets() -> None:
 
 
 def test_presets_have_the_published_sizes() -> None:
-    from corpusforge.trainer.model import Architecture
-    from corpusforge.trainer.plan import parameters
+    from corpusforge.trainer.architecture import Architecture
+    from corpusforge.trainer.cost import parameters
 
     def count(name: str, vocabulary: int, *, pairs: bool) -> int:
         p = PRESETS[name]
@@ -98,22 +97,22 @@ def test_presets_have_the_published_sizes() -> None:
 
 
 def test_what_is_left_open_comes_from_the_preset() -> None:
-    found = chart(Pretrain(preset="bert-base"), 512)
+    found = training_plan(Pretrain(preset="bert-base"), 512)
     assert (found.steps, found.warmup_steps, found.learning_rate) == (1_000_000, 10_000, 1e-4)
     assert [(p.start, p.stop, p.length, p.batch_tokens) for p in found.parts] == [
         (0, 900_000, 128, 256 * 128),
         (900_000, 1_000_000, 512, 256 * 512),
     ]
     assert [found.part_of(step) for step in (0, 899_999, 900_000, 999_999)] == [0, 0, 1, 1]
-    short = chart(Pretrain(preset="bert-base", steps=10, warmup_steps=0, batch_tokens=4096), 128)
+    short = training_plan(Pretrain(preset="bert-base", steps=10, warmup_steps=0, batch_tokens=4096), 128)
     assert [(p.start, p.stop, p.length, p.batch_tokens) for p in short.parts] == [(0, 10, 128, 4096)]
 
 
 def test_a_batch_smaller_than_an_instance_is_refused() -> None:
     with pytest.raises(errors.RecipeInvalid, match="batch_tokens"):
-        chart(Pretrain(preset="bert-tiny", steps=10, batch_tokens=100), 128)
+        training_plan(Pretrain(preset="bert-tiny", steps=10, batch_tokens=100), 128)
     with pytest.raises(errors.RecipeInvalid, match="micro_batch_tokens"):
-        chart(Pretrain(preset="bert-tiny", steps=10, micro_batch_tokens=100), 128)
+        training_plan(Pretrain(preset="bert-tiny", steps=10, micro_batch_tokens=100), 128)
 
 
 def test_differences_name_what_changes_numbers() -> None:

@@ -17,8 +17,8 @@ from safetensors.torch import load_file
 
 from corpusforge import errors
 from corpusforge.sections import Pretrain
-from corpusforge.trainer import checkpoint, run, spikes
-from corpusforge.trainer.spikes import FORGETS, MOST_IN_A_ROW, QUIET_STEPS, Spikes
+from corpusforge.trainer import checkpoint, loss_monitor, run
+from corpusforge.trainer.loss_monitor import DECAY, MOST_IN_A_ROW, QUIET_STEPS, Spikes
 from tests.made_up_instances import Data
 from tests.oracles.running import running
 from tests.trainer.training_runs import assert_equal_runs, stop_at, train
@@ -33,7 +33,7 @@ def test_mean_and_deviation_are_those_of_weighted_values(values: list[float]) ->
     found = Spikes(1e9)
     for value in values:
         assert found.judge(value, 1.0, 0) is None
-    mean, deviation = running(values, FORGETS)
+    mean, deviation = running(values, DECAY)
     assert found.mean == pytest.approx(mean, abs=1e-9)
     assert math.sqrt(found.variance) == pytest.approx(deviation, abs=1e-6)
 
@@ -69,7 +69,7 @@ def test_too_many_in_a_row() -> None:
 def leaping(monkeypatch: pytest.MonkeyPatch, steps: tuple[int, ...], factor: float = 1e3) -> None:
     """Losses of some steps (from 0) leap: their gradient is too large by as much."""
     really = run.gradients
-    monkeypatch.setattr(spikes, "QUIET_STEPS", 2)
+    monkeypatch.setattr(loss_monitor, "QUIET_STEPS", 2)
 
     def gradients(model: Any, batches: Any, **more: Any) -> Any:
         sums = really(model, batches, **more)
@@ -115,14 +115,14 @@ def test_a_run_stops_behind_a_checkpoint_of_the_step_before(
             train(data, tmp_path / "out", settings)
     assert checkpoint.all_folders(tmp_path / "out")[0].name == "step-000006"
     assert "0.input_ids" in load_file(tmp_path / "out/bad-step-000007.safetensors")
-    monkeypatch.setattr(spikes, "QUIET_STEPS", 2)
+    monkeypatch.setattr(loss_monitor, "QUIET_STEPS", 2)
     assert train(data, tmp_path / "out", dataclasses.replace(settings, on_spike="skip"), resume=True)["steps"] == 10
 
 
 def test_a_loss_that_is_gone_for_good_ends_the_run(
     make_data: MakeData, small_run: Pretrain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spikes, "MOST_IN_A_ROW", 3)
+    monkeypatch.setattr(loss_monitor, "MOST_IN_A_ROW", 3)
     leaping(monkeypatch, tuple(range(3, 10)))
     settings = dataclasses.replace(small_run, on_spike="skip", short_share=0.0)
     with pytest.raises(errors.TrainingStopped, match="the 3 steps before were skipped too"):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from corpusforge.sections import Pretrain
-from corpusforge.trainer.model import Encoder, initialise
+from corpusforge.trainer.model import Encoder, initialize
 from corpusforge.trainer.prepare import prepare
 from corpusforge.trainer.step import gradients
 from tests.made_up_instances import Data
@@ -26,7 +26,7 @@ def test_accumulation_is_one_big_batch(make_data: Callable[..., Data], small_run
         job = prepare(data.instances, settings, vocab_folder=data.vocabulary)
         batches = job.batches(7)
         model = Encoder(job.shape)
-        initialise(model, 0)
+        initialize(model, 0)
         sums = gradients(model, batches, seed=0, step=7, device=job.device, dtype=None)
         assert sums is not None
         found.append((len(batches), sums, {n: p.grad for n, p in model.named_parameters() if p.grad is not None}))
@@ -43,7 +43,7 @@ def test_dropout_is_a_function_of_the_step(make_data: Callable[..., Data], small
     data = make_data()
     job = prepare(data.instances, small_run, vocab_folder=data.vocabulary)
     model = Encoder(job.shape)
-    initialise(model, 0)
+    initialize(model, 0)
     sums = [gradients(model, job.batches(1), seed=0, step=step, device=job.device, dtype=None) for step in (1, 1, 2)]
     assert torch.equal(sums[0], sums[1])  # type: ignore[arg-type]
     assert not torch.equal(sums[0], sums[2])  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 from corpusforge.sections import Pretrain
 from corpusforge.trainer import checkpoint
-from corpusforge.trainer.loop import pretrain
+from corpusforge.trainer.run import pretrain
 from tests.made_up_instances import Data
 
 

@@ -1,9 +1,9 @@
-"""What a run will cost, before anything is run: parameters, FLOPs, memory, steps, tokens.
+"""What a run costs, before it is run: parameters, FLOPs, memory, steps, tokens, time.
 
 FLOPs of a token, forward and backward: ``6 L (4 d^2 + 2 d f) + 12 L d S_eff + 6 p (d e + e V)``, e the width of the
 embeddings (d but for ALBERT, which adds ``6 e d``), p the share of positions in the MLM head, S_eff the mean of squared
 lengths over the mean length (after Kaplan et al. 2020, arXiv 2001.08361, table 1, with the head on masked positions
-only). A head for the bounds of spans counts like another of these. Memory is an estimate, not a bound.
+only). A span boundary head counts like another MLM head. Memory is an estimate, not a bound.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ import torch
 from corpusforge.loader.order import Stream
 from corpusforge.sections import Pretrain
 from corpusforge.sections.fields import seconds_of
-from corpusforge.trainer.course import fitting
+from corpusforge.trainer.architecture import SPAN_POSITION_WIDTH, Architecture
 from corpusforge.trainer.deviations import deviations
-from corpusforge.trainer.model import SPAN_POSITION_WIDTH, Architecture, Encoder
+from corpusforge.trainer.model import Encoder
 from corpusforge.trainer.prepare import Job, prepare
 from corpusforge.trainer.ranks import Ranks, started
 from corpusforge.trainer.step import gradients
+from corpusforge.trainer.training_plan import fitting
 
 PEAK_FLOPS = {
     "H200": 989e12,
@@ -38,15 +39,15 @@ PEAK_FLOPS = {
 
 
 PROCESS_BYTES = 353 << 20
-"""Of a process on a CPU beside the step. Measured: the peak of one that has imported the trainer and taken a step of a
+"""Of a process on a CPU besides the step. Measured: the peak of one that has imported the trainer and taken a step of a
 model of width 64 (PyTorch alone 219 MiB; Python 3.11, torch 2.13.0 for the CPU, Linux on x86-64, one thread)."""
 
 TIMED_TOKENS = 2048
-"""Of the micro-batch that is timed on a CPU."""
+"""Tokens of the micro-batch that is timed on a CPU."""
 
 
 def flops_per_token(shape: Architecture, effective_length: float, mask_rate: float) -> float:
-    """FLOPs of one real token, forward and backward.
+    """FLOPs of one token (padding not counted), forward and backward.
 
     >>> base = Architecture("bert", 12, 768, 12, 3072, 30522, 512, 2, 1e-12, 0.1, 0, True)
     >>> round(flops_per_token(base, 128, 0.15) / 1e6), round(flops_per_token(base, 512, 0.15) / 1e6)
@@ -76,13 +77,13 @@ def memory_bytes(
     ranks: int = 1,
     on_cpu: bool = False,
 ) -> int:
-    """Bytes a training step needs on one of so many ranks: weights, gradients and two moments in fp32, and the
-    activations of a micro-batch. On a CPU the process itself comes on top: its memory is what the system counts.
+    """Bytes a training step needs on one of ``ranks`` ranks: weights, gradients and two moments in fp32, and the
+    activations of a micro-batch; on a CPU also those of the process itself, as the system counts them.
 
-    Sharded: a rank's part of the first four, and weights and gradients of one layer and of what is no layer whole, as
-    `fully_shard` gathers them. Activations: 34 bytes a token, layer and unit of width at 16 bits (Korthikanti et al.
-    2022, arXiv 2205.05198, section 4.1, with memory-efficient attention), twice that at 32; logits of the masked
-    positions three times.
+    Sharded: a rank's part of the first four, and the full weights and gradients of one layer and of everything outside
+    the layers, as `fully_shard` gathers them. Activations: 34 bytes a token, layer and dimension at 16 bits
+    (Korthikanti et al. 2022, arXiv 2205.05198, section 4.1, with memory-efficient attention), twice that at 32; logits
+    of the masked positions three times.
     """
     tokens, width = settings.micro_batch_tokens, 2 if half else 4
     states = 16 * parameters(shape)
@@ -95,7 +96,7 @@ def memory_bytes(
 
 
 def peak_flops(device: torch.device) -> float | None:
-    """Peak FLOPs a second of a device, or None where it is not known (every CPU)."""
+    """Peak FLOPs a second of a device, or None if unknown (every CPU)."""
     if device.type != "cuda":
         return None
     name = torch.cuda.get_device_name(device)
@@ -103,15 +104,15 @@ def peak_flops(device: torch.device) -> float | None:
 
 
 def peak_memory(device: torch.device) -> int:
-    """The most bytes in use so far: of a GPU, else of this process."""
+    """The most bytes in use so far, of a GPU or else of this process."""
     if device.type == "cuda":
         return int(torch.cuda.max_memory_allocated(device))
     unit = 1 if platform.system() == "Darwin" else 1024  # getrusage(2): bytes on macOS, kilobytes on Linux
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def plan(data_folder: str, settings: Pretrain, *, vocab_folder: str, seed: int = 0) -> dict[str, int | float | str]:
-    """The plan of a run as plain values; writes nothing. ``seconds`` rests on one micro-batch that is timed here.
+def estimate(data_folder: str, settings: Pretrain, *, vocab_folder: str, seed: int = 0) -> dict[str, int | float | str]:
+    """The size and cost of a run as plain values; writes nothing. ``seconds`` comes from timing one micro-batch here.
 
     Raises what `prepare.prepare` raises.
     """
@@ -120,16 +121,16 @@ def plan(data_folder: str, settings: Pretrain, *, vocab_folder: str, seed: int =
     speed, budget = flops_per_second(job), seconds_of(settings.budget)
     if budget:
         costs = [step_flops_per_token(stream, job) / speed for stream in job.streams]
-        job = job.marked(fitting(job.course, budget, costs, done=0, at=0, now=0.0))
+        job = job.marked(fitting(job.plan, budget, costs, done=0, at=0, now=0.0))
     spent = [tokens_of(stream) * step_flops_per_token(stream, job) for stream in job.streams]
     tokens = sum(map(tokens_of, job.streams))
-    found: dict[str, int | float | str] = {
+    values: dict[str, int | float | str] = {
         "preset": settings.preset,
         "parameters": parameters(job.shape),
         "instances": len(job.corpus),
-        "steps": job.course.steps,
-        "warmup_steps": job.course.warmup_steps,
-        "learning_rate": job.course.learning_rate,
+        "steps": job.plan.steps,
+        "warmup_steps": job.plan.warmup_steps,
+        "learning_rate": job.plan.learning_rate,
         "tokens": tokens,
         "epochs": sum(stream.epochs() for stream in job.streams),
         "flops": sum(spent),
@@ -142,8 +143,8 @@ def plan(data_folder: str, settings: Pretrain, *, vocab_folder: str, seed: int =
         "tokens_per_second": speed * tokens / sum(spent),
         "seconds": sum(spent) / speed,
     }
-    found |= {f"part_{number}": _sentence(stream, job) for number, stream in enumerate(job.streams, 1)}
-    return found | {f"differs_{number}": line for number, line in enumerate(deviations(job), 1)}
+    values |= {f"part_{number}": _sentence(stream, job) for number, stream in enumerate(job.streams, 1)}
+    return values | {f"differs_{number}": line for number, line in enumerate(deviations(job), 1)}
 
 
 def _memory_bytes(job: Job) -> int:
@@ -154,12 +155,12 @@ def _memory_bytes(job: Job) -> int:
 
 def _sharding(settings: Pretrain, ranks: int) -> str:
     if settings.sharding == "fsdp" and ranks == 1:
-        return "fsdp; memory is that of one rank alone: plan under torchrun for that of several"
+        return "fsdp; memory is that of one rank alone: estimate under torchrun for that of several"
     return settings.sharding
 
 
 def tokens_of(stream: Stream) -> int:
-    """Tokens a part of training reads, padding not counted."""
+    """Tokens a part of training reads, without padding."""
     return stream.part.tokens
 
 
@@ -177,15 +178,15 @@ def _sentence(stream: Stream, job: Job) -> str:
 
 
 def flops_per_second(job: Job) -> float:
-    """What all ranks do, each as fast as this one, by the formula above: a micro-batch of the last step, timed.
+    """FLOPs a second of all ranks, each as fast as this one, from timing a micro-batch of the last step.
 
-    The second of two passes counts where the first took under two seconds (it pays for warming up).
+    The second of two passes counts if the first took under two seconds (it includes warming up).
     """
     model = Encoder(job.shape).to(job.device).train()
-    if job.device.type != "cuda":  # a GPU is idle under a small one
+    if job.device.type != "cuda":  # a small one would leave a GPU idle
         small = dataclasses.replace(job.settings, micro_batch_tokens=TIMED_TOKENS)
         job = dataclasses.replace(job, settings=small)
-    batch = max(job.batches(job.course.steps - 1), key=lambda batch: batch.tokens)
+    batch = max(job.batches(job.plan.steps - 1), key=lambda batch: batch.tokens)
     seconds = 0.0
     for _ in range(2):
         began = time.perf_counter()

@@ -1,11 +1,10 @@
-"""What transformers calls our weights, and how its ``config.json`` says our shapes.
+"""Names of weights and of ``config.json`` in transformers, and the architecture that a ``config.json`` describes.
 
-Comes in: a weight's name here, or an `Architecture`. Goes out: the names of transformers' `modeling_bert.py`,
-`modeling_roberta.py` and `modeling_albert.py`, and the other way round for shapes. Those keep query, key and value
-apart where `attention.Attention` has them in one matrix; and they know no head for the bounds of spans, so its weights
-have no name there. Decision: every value of ``config.json`` that is read by a family is written, as the defaults of
-its class are those of one model among several: `RobertaConfig()` has 512 positions, 2 segments and an epsilon of
-1e-12, `AlbertConfig()` is ALBERT-xxlarge.
+The names are those of transformers' `modeling_bert.py`, `modeling_roberta.py` and `modeling_albert.py`. Those keep
+query, key and value apart where `attention.Attention` has them in one matrix; and they have no span boundary head, so
+its weights have no name there. Every value of ``config.json`` that a family reads is written, as the defaults of its
+class are those of one model among several: `RobertaConfig()` has 512 positions, 2 segments and an epsilon of 1e-12,
+`AlbertConfig()` is ALBERT-xxlarge.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from corpusforge import errors
-from corpusforge.trainer.model import Architecture
+from corpusforge.trainer.architecture import Architecture
 
 _HEADS = {
     "bert": {
@@ -64,12 +63,12 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
     "roberta": {"hidden_act": "gelu", "pad_token_id": 1, "hidden_dropout_prob": 0.1},
     "albert": {"hidden_act": "gelu_new", "pad_token_id": 0, "hidden_dropout_prob": 0.0},
 }
-"""What a ``config.json`` leaves out, as transformers' classes have it (with segments and epsilon below)."""
+"""Defaults of transformers' classes for what a ``config.json`` leaves out (with segments and epsilon below)."""
 _ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_new", "gelu_pytorch_tanh": "gelu_new"}
 
 
 def their_names(name: str, family: str) -> list[str]:
-    """What transformers calls one of our weights; three names for the joint query, key and value matrix, none for ours.
+    """The names of one of our weights in transformers: three for the joint query, key and value, none if unknown there.
 
     >>> their_names("layers.0.inner.bias", "bert")
     ['bert.encoder.layer.0.intermediate.dense.bias']
@@ -125,13 +124,13 @@ def config(shape: Architecture, ids: dict[str, int]) -> dict[str, Any]:
 def architecture(values: dict[str, Any], where: str) -> Architecture:
     """The architecture a ``config.json`` describes.
 
-    Raises `errors.StageMismatch` for a model that is none of BERT, RoBERTa and ALBERT, or computes something else.
+    Raises `errors.StageMismatch` for a model that is not a BERT, RoBERTa or ALBERT, or a variant of one.
     """
     try:
         family = values["model_type"]
         classes = _CLASSES[family]
         values = {"type_vocab_size": 2, "layer_norm_eps": 1e-12} | _DEFAULTS[family] | values
-        found = Architecture(
+        shape = Architecture(
             family=family,
             layers=values["num_hidden_layers"],
             width=values["hidden_size"],
@@ -152,11 +151,11 @@ def architecture(values: dict[str, Any], where: str) -> Architecture:
         what = f"its config.json is not of a BERT, RoBERTa or ALBERT that can be read here (at {error})"
         raise errors.StageMismatch(where, what, "name a folder that pretrain wrote, or one like it") from None
     _check_computed(values, where)
-    return found
+    return shape
 
 
 def _check_computed(values: dict[str, Any], where: str) -> None:
-    """Refuse variants of the families whose weights have our names and mean something else."""
+    """Refuse variants of the families: their weights have the same names and mean something else."""
     plain = {
         "position_embedding_type": "absolute",
         "is_decoder": False,
@@ -167,5 +166,5 @@ def _check_computed(values: dict[str, Any], where: str) -> None:
     }
     for key, value in plain.items():
         if values.get(key, value) != value:
-            what = f"its config.json has {key} {values[key]!r}, and models here {value!r}"
+            what = f"its config.json has {key} {values[key]!r}, and models here have {value!r}"
             raise errors.StageMismatch(where, what, "name another checkpoint")
