@@ -21,8 +21,7 @@ from corpusforge.documents.read import read_unit
 from corpusforge.documents.records import ReadOptions
 from corpusforge.progress import Silent
 from tests.beam.raw_pages import UNIT_BYTES, cleaner, plan, write_pages
-from tests.beam.test_stage_graphs import content
-from tests.beam.test_transforms import finished
+from tests.beam.stage_folders import content, finished
 
 TABLES = ("documents", "rejects")
 

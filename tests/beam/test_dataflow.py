@@ -16,7 +16,7 @@ from corpusforge.progress import Silent
 from corpusforge.tokens.counts import count_words
 from corpusforge.tokens.wordpiece import learn
 from tests.beam.fake_dataflow import BUCKET, FakeDataflow, fake_dataflow
-from tests.beam.test_stage_graphs import ROWS
+from tests.beam.stage_folders import ROWS
 from tests.counting_work import CountingWork, units
 
 pytestmark = pytest.mark.slow

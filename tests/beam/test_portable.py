@@ -23,10 +23,10 @@ from corpusforge.tokens.counts import count_units, count_words, read_blocks, sel
 from corpusforge.tokens.wordpiece import learn
 from tests.beam.documents_on_disk import documents, write_units
 from tests.beam.raw_pages import write_pages
+from tests.beam.stage_folders import content
 from tests.beam.test_clean_stage import run as clean
-from tests.beam.test_instances_workers import SECTIONS
-from tests.beam.test_stage_graphs import content
 from tests.counting_work import CountingWork, units
+from tests.instances.test_build_graph import SECTIONS
 
 pytestmark = pytest.mark.slow
 

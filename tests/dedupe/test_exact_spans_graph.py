@@ -1,36 +1,23 @@
-"""The stages' graphs in memory: the same content for any cut of the corpus, any width, and after a crash."""
+"""The graph of exact spans: the same content for any cut of the corpus, any width, and after a crash."""
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from corpusforge import sections, shards
+from corpusforge import shards
 from corpusforge.beam.engine import BeamEngine
-from corpusforge.content import combine
 from corpusforge.dedupe import exact_spans, memory, methods
 from corpusforge.dedupe.job import Job
-from corpusforge.instances import build
-from corpusforge.instances.build import EncodeWork
 from corpusforge.progress import Silent
-from corpusforge.sections import Dedupe, Instances
-from corpusforge.tokens.bert_split import BertSegmentation
-from corpusforge.tokens.counts import CountWork, count_units, count_words, read_blocks, select_counts
-from corpusforge.tokens.wordpiece import learn
+from corpusforge.sections import Dedupe
 from corpusforge.units import ShardUnit
-from tests.beam.documents_on_disk import documents, write_units
-
-ROWS = documents(90)
-
-
-def content(folder: Path, table: str) -> tuple[str, int]:
-    written = [entry.tables[table] for entry in shards.load_entries(str(folder)) if table in entry.tables]
-    return combine(shard.content for shard in written), sum(shard.rows for shard in written)
+from tests.beam.documents_on_disk import write_units
+from tests.beam.stage_folders import ROWS, Elsewhere, content
 
 
 def deduped(folder: Path, cuts: list[int], workers: int) -> Path:
@@ -146,12 +133,6 @@ def test_dedupe_killed_while_it_removes_its_scratch(
         assert content(out, table) == content(straight, table)
 
 
-class Elsewhere(BeamEngine):
-    """A runner that is not this machine's, played by the local one."""
-
-    is_local = False  # type: ignore[assignment]
-
-
 def test_other_runners_compare_in_one_round(tmp_path: Path, straight: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     whole = exact_spans._compare_round
@@ -161,49 +142,3 @@ def test_other_runners_compare_in_one_round(tmp_path: Path, straight: Path, monk
     assert seen == [(0, 1)]
     for table in ("documents", "repeats"):
         assert content(tmp_path / "out", table) == content(straight, table)
-
-
-@pytest.mark.parametrize(("cuts", "workers"), [([], 1), ([1, 44, 0], 2)])
-def test_words_are_counted_over_all_units(cuts: list[int], workers: int, tmp_path: Path) -> None:
-    units = write_units(tmp_path, ROWS, cuts)
-    paths = count_units(BeamEngine(workers), BertSegmentation(), units, str(tmp_path / "out"), Silent())
-    found, statistics = select_counts(read_blocks(paths), min_count=1, max_words=10**6)
-    assert found.equals(count_words(ROWS.column("text")))
-    assert statistics["words"] > 5000
-
-
-def test_words_and_tokens_of_another_cut_do_not_count(tmp_path: Path) -> None:
-    """A killed run over more units leaves entries of units that this one does not have."""
-    (unit,) = write_units(tmp_path, ROWS, [])
-    stale = dataclasses.replace(unit, number=3)
-    CountWork(str(tmp_path / "words/scratch"), BertSegmentation())(stale, lambda _: None)
-    paths = count_units(BeamEngine(1), BertSegmentation(), [unit], str(tmp_path / "words"), Silent())
-    found, _ = select_counts(read_blocks(paths), min_count=1, max_words=10**6)
-    assert found.equals(count_words(ROWS.column("text")))
-
-    learned = learn(found, sections.Vocab(size=512, unused=16)).vocab
-    for name in ("clean", "stale"):
-        if name == "stale":
-            EncodeWork(str(tmp_path / "stale/scratch"), learned)(stale, lambda _: None)
-        section = Instances(format="segment-pair", length=32)
-        build.run(BeamEngine(1), section, 7, learned, [unit], str(tmp_path / name), Silent())
-    assert content(tmp_path / "stale", "train") == content(tmp_path / "clean", "train")
-
-
-@pytest.mark.parametrize(
-    "section",
-    [
-        Instances(format="doc-sentences", length=32, heldout=0.2),
-        Instances(format="segment-pair", length=32, heldout=0.2, masking="duplicated", copies=2),
-    ],
-    ids=lambda section: section.format,
-)
-def test_instances_do_not_depend_on_the_cut(section: Instances, tmp_path: Path) -> None:
-    learned = learn(count_words(ROWS.column("text")), sections.Vocab(size=512, unused=16)).vocab
-    seen = []
-    for name, cuts, workers in (("whole", [], 1), ("cut", [1, 50, 0], 2)):
-        units, out = write_units(tmp_path / name, ROWS, cuts), tmp_path / name / "out"
-        build.run(BeamEngine(workers), section, 7, learned, units, str(out), Silent())
-        seen.append((content(out, "train"), content(out, "heldout")))
-    assert seen[0] == seen[1]
-    assert seen[0][0][1] > seen[0][1][1] > 0

@@ -1,7 +1,8 @@
-"""build-instances with one, two and five workers: equal digests of every format, with masks of every unit."""
+"""build-instances: equal digests for any cut of the corpus, with one, two and five workers, and by the graph."""
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -13,14 +14,15 @@ from corpusforge.instances.build import EncodeWork, token_units
 from corpusforge.instances.negatives import NegativeSettings
 from corpusforge.progress import Silent
 from corpusforge.sections import Instances
-from corpusforge.tokens.counts import count_words
+from corpusforge.tokens.bert_split import BertSegmentation
+from corpusforge.tokens.counts import CountWork, count_units, count_words, read_blocks, select_counts
 from corpusforge.tokens.wordpiece import learn
-from tests.beam.documents_on_disk import documents, write_units
-from tests.beam.test_stage_graphs import content
+from tests.beam.documents_on_disk import write_units
+from tests.beam.stage_folders import ROWS, Elsewhere, content
 
-ROWS = documents(90)
 CUTS = [15, 1, 20, 10, 14]
 """Six units: as many as the widest pool, and one more."""
+
 
 SECTIONS = [
     Instances(format="full-sentences", length=32, heldout=0.2, masking="static", mask_unit="span"),
@@ -44,12 +46,6 @@ def test_workers_change_nothing(section: Instances, tmp_path: Path) -> None:
     assert min(rows for _, rows in seen[0]) > 0
 
 
-class Elsewhere(BeamEngine):
-    """A runner that is not this machine's, played by the local one."""
-
-    is_local = False  # type: ignore[assignment]
-
-
 def test_negatives_by_the_graph_and_without(tmp_path: Path) -> None:
     learned = learn(count_words(ROWS.column("text")), sections.Vocab(size=512, unused=16)).vocab
     seen = []
@@ -62,3 +58,40 @@ def test_negatives_by_the_graph_and_without(tmp_path: Path) -> None:
         seen.append([(Path(folder) / f"{split}.arrow").read_bytes() for split in ("train", "heldout")])
     assert seen[0] == seen[1]
     assert min(map(len, seen[0])) > 1000
+
+
+def test_words_and_tokens_of_another_cut_do_not_count(tmp_path: Path) -> None:
+    """A killed run over more units leaves entries of units that this one does not have."""
+    (unit,) = write_units(tmp_path, ROWS, [])
+    stale = dataclasses.replace(unit, number=3)
+    CountWork(str(tmp_path / "words/scratch"), BertSegmentation())(stale, lambda _: None)
+    paths = count_units(BeamEngine(1), BertSegmentation(), [unit], str(tmp_path / "words"), Silent())
+    found, _ = select_counts(read_blocks(paths), min_count=1, max_words=10**6)
+    assert found.equals(count_words(ROWS.column("text")))
+
+    learned = learn(found, sections.Vocab(size=512, unused=16)).vocab
+    for name in ("clean", "stale"):
+        if name == "stale":
+            EncodeWork(str(tmp_path / "stale/scratch"), learned)(stale, lambda _: None)
+        section = Instances(format="segment-pair", length=32)
+        build.run(BeamEngine(1), section, 7, learned, [unit], str(tmp_path / name), Silent())
+    assert content(tmp_path / "stale", "train") == content(tmp_path / "clean", "train")
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        Instances(format="doc-sentences", length=32, heldout=0.2),
+        Instances(format="segment-pair", length=32, heldout=0.2, masking="duplicated", copies=2),
+    ],
+    ids=lambda section: section.format,
+)
+def test_instances_do_not_depend_on_the_cut(section: Instances, tmp_path: Path) -> None:
+    learned = learn(count_words(ROWS.column("text")), sections.Vocab(size=512, unused=16)).vocab
+    seen = []
+    for name, cuts, workers in (("whole", [], 1), ("cut", [1, 50, 0], 2)):
+        units, out = write_units(tmp_path / name, ROWS, cuts), tmp_path / name / "out"
+        build.run(BeamEngine(workers), section, 7, learned, units, str(out), Silent())
+        seen.append((content(out, "train"), content(out, "heldout")))
+    assert seen[0] == seen[1]
+    assert seen[0][0][1] > seen[0][1][1] > 0

@@ -1,4 +1,4 @@
-"""Near repeats killed again and again, wherever a file is finished, end as they do straight through."""
+"""Similar documents and spans: killed again and again wherever a file is finished, runs end as undisturbed ones."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from corpusforge.progress import Silent
 from corpusforge.sections import Dedupe
 from corpusforge.shards import ShardWriter
 from tests.beam.documents_on_disk import write_units
-from tests.beam.test_dedupe_documents import ROWS
-from tests.beam.test_stage_graphs import content
+from tests.beam.stage_folders import content
+from tests.beam.test_dedupe import PAGES
 
 TABLES = {"near-spans": ("documents", "repeats"), "documents": ("documents", "repeats", "clusters", "signatures")}
 
@@ -24,7 +24,7 @@ def test_goes_on_wherever_it_was_killed(method: str, tmp_path: Path, monkeypatch
     settings = Dedupe(method=(method,), min_sentences=1, span_sentences=1, export_signatures=True)
 
     def run(folder: Path) -> None:
-        units = write_units(folder / "in", ROWS, [20, 41])
+        units = write_units(folder / "in", PAGES, [20, 41])
         methods.run(BeamEngine(1), settings, units, str(folder / "out"), Silent())
 
     run(tmp_path / "straight")
