@@ -1,6 +1,6 @@
 """Every error a person can cause, one class per cause.
 
-A message has three parts: *where* (file, key, shard, row), *what* was found, and what would *mend* it.
+A message has three parts: *where* (file, key, shard, row), *what* is wrong there, and what would *mend* it.
 The command line prints it as one line and exits with 1. A malformed raw record is never an exception: it is
 counted under a reason and kept in the rejects.
 """
@@ -29,7 +29,7 @@ class InputMissing(CorpusForgeError):
 
 
 class InputUnreadable(CorpusForgeError):
-    """An input as a whole cannot be read in the format that was asked for."""
+    """An input as a whole cannot be read in the requested format."""
 
 
 class OutputTaken(CorpusForgeError):
@@ -61,7 +61,7 @@ class RunnerRefused(CorpusForgeError):
 
 
 class InvariantBroken(CorpusForgeError):
-    """A build report found something that must never happen; nothing of it is kept as finished."""
+    """A build found something that must never happen; its output does not count as finished."""
 
 
 class WorkerLost(CorpusForgeError):
@@ -69,4 +69,4 @@ class WorkerLost(CorpusForgeError):
 
 
 class TrainingStopped(CorpusForgeError):
-    """Training cannot go on (NaN loss, no valid checkpoint, no data)."""
+    """Training cannot continue (NaN loss, no valid checkpoint, no data)."""

@@ -1,4 +1,4 @@
-"""How long work tells how far it is, without knowing who shows it.
+"""Progress reporting, independent of how it is shown.
 
 A stage gets a `Progress`; the command line passes one that draws bars with an ETA, everyone else the silent one.
 """
@@ -12,16 +12,16 @@ class Progress(Protocol):
     """One bar at a time: start it, advance it, finish it."""
 
     def start(self, label: str, total: int, unit: str) -> None:
-        """Begin a piece of work of ``total`` units (``"bytes"``, ``"steps"``, ``"documents"``); 0: length unknown."""
+        """Begin work of ``total`` units (``"bytes"``, ``"steps"``, ``"documents"``); 0: length unknown."""
 
     def advance(self, amount: int) -> None:
         """``amount`` more units are done."""
 
     def finish(self) -> None:
-        """The work begun last is over."""
+        """End the work begun last."""
 
     def note(self, text: str) -> None:
-        """Show a few words beside the bar, in place of those before."""
+        """Show a few words beside the bar, replacing the previous ones."""
 
     def say(self, line: str) -> None:
         """Show one line of text above the bar."""

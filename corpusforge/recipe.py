@@ -1,8 +1,7 @@
-"""One recipe, one run: read, checked and resolved.
+"""Read, check and resolve a recipe from a TOML file, flags and ``--set section.field=value``.
 
-Comes in: a TOML file, flags, ``--set section.field=value``. Goes out: a frozen `Recipe`. Precedence: default, recipe,
-flag, ``--set``. An unknown key is an error that names the nearest valid one. Relative paths in a recipe are relative
-to the recipe's own folder. Defaults that come from a paper carry it in their help.
+Precedence: default, recipe, flag, ``--set``. An unknown key is an error that names the nearest valid one. Relative
+paths in a recipe are relative to the recipe's own folder.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from corpusforge.sections import Recipe, output_settings, settings, warn_renamed
 
 
 def build(values: Mapping[str, Any], *, where: str, base: Recipe | None = None) -> Recipe:
-    """A checked Recipe from nested values laid over ``base``.
+    """A checked Recipe from nested values over those of ``base``.
 
     Raises `errors.RecipeInvalid` naming ``where``, the key, and what would be right.
     """
@@ -51,7 +50,7 @@ def _build(kind: Any, values: Mapping[str, Any], where: str, prefix: str, base: 
 
 
 def _nearest(key: str, prefix: str, fields: list[str]) -> str:
-    """What was meant: a key of this section, else one of that name in another."""
+    """The key that was probably meant: one of this section, else one of that name in another."""
     elsewhere = {full.rpartition(".")[2]: full for full in settings()}
     for cutoff, names in ((0.8, fields), (0.8, list(elsewhere)), (0.5, fields)):
         near = difflib.get_close_matches(key, names, 1, cutoff)
@@ -113,7 +112,7 @@ def load(name_or_path: str) -> Recipe:
 
 
 def find(name_or_path: str) -> Path:
-    """Where a recipe lies. Raises `errors.InputMissing` with the names that exist."""
+    """The file of a recipe. Raises `errors.InputMissing` with the names that exist."""
     path = Path(name_or_path)
     if path.suffix == ".toml" or "/" in name_or_path:
         if path.is_file():
@@ -159,7 +158,7 @@ _LISTS = ("allow", "block", "block_substrings")
 
 
 def override(recipe: Recipe, settings: Mapping[str, Any], *, where: str = "--set") -> Recipe:
-    """Lay ``{"section.field": value}`` over a recipe; strings are parsed to the field's type."""
+    """A recipe with ``{"section.field": value}`` in place of its own; strings are parsed to the field's type."""
     nested: dict[str, Any] = {}
     for key, value in settings.items():
         section, dot, name = key.partition(".")

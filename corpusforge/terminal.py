@@ -1,7 +1,7 @@
-"""What a person sees in a terminal: progress bars with an ETA, and tables.
+"""Terminal output: progress bars with an ETA, and tables.
 
-On a terminal bars are drawn, on one line whatever its width. In a log file long work says every minute (later less
-often) how far it is, and each piece of work what it took.
+On a terminal a bar takes one line, whatever its width. In a log file long work prints a line every minute, later less
+often, and each bar one line with the time it took.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from corpusforge.report.plain import seconds
 console = Console(stderr=True, highlight=False, markup=False)
 
 SPEED_WINDOW = 1800.0
-"""Seconds of work that the speed is taken from, so that steps of minutes have an ETA too. Ours."""
+"""Seconds over which the speed is averaged, so that steps of minutes have an ETA too. Ours."""
 QUIET_SECONDS, QUIET_SHARE = 60.0, 0.02
-"""Time between two lines of a log file: at least so long, and that share of what has passed. Ours."""
+"""Time between two lines of a log file: at least these seconds, and this share of the time so far. Ours."""
 LEAST_BAR = 6
 """Characters of the bar below which words are left out."""
 
@@ -91,13 +91,13 @@ class Bars:
 
     def __init__(self) -> None:
         self._progress: Progress | None = None
-        self._label, self._began, self._told = "", 0.0, 0.0
+        self._label, self._began, self._reported = "", 0.0, 0.0
 
     def start(self, label: str, total: int, unit: str) -> None:
         """Begin a bar."""
         self.finish()
         self._label, self._began = label, time.monotonic()
-        self._told = self._began
+        self._reported = self._began
         columns = (
             TextColumn("{task.description}", table_column=Column(no_wrap=True)),
             BarColumn(),
@@ -113,22 +113,22 @@ class Bars:
         """Move the bar."""
         if self._progress is not None:
             self._progress.advance(self._progress.tasks[0].id, amount)
-            self._tell()
+            self._report()
 
-    def _tell(self) -> None:
-        """In a log file: a line, where the last one is long ago."""
+    def _report(self) -> None:
+        """In a log file: print a line if the last one is long ago."""
         now = time.monotonic()
-        if console.is_terminal or now - self._told < max(QUIET_SECONDS, QUIET_SHARE * (now - self._began)):
+        if console.is_terminal or now - self._reported < max(QUIET_SECONDS, QUIET_SHARE * (now - self._began)):
             return
         assert self._progress is not None
-        self._told, task = now, self._progress.tasks[0]
+        self._reported, task = now, self._progress.tasks[0]
         parts = how_far(task.completed, task.total, str(task.fields["unit"]), task.speed, now - self._began)
         share = [f"{task.percentage:.0f}%"] if task.total else []
         parts = [*share, *parts, str(task.fields["note"])]
         console.print(f"  {self._label}: {', '.join(part for part in parts if part)}", soft_wrap=True)
 
     def finish(self) -> None:
-        """Close the bar and leave one line behind."""
+        """Close the bar and print one line."""
         if self._progress is None:
             return
         if console.is_terminal:
@@ -137,7 +137,7 @@ class Bars:
         console.print(f"  {self._label}: {seconds(time.monotonic() - self._began)}")
 
     def note(self, text: str) -> None:
-        """Words behind the bar."""
+        """Show a few words after the bar."""
         if self._progress is not None:
             self._progress.update(self._progress.tasks[0].id, note=text)
 
@@ -151,7 +151,7 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, 
     made = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
     for number, column in enumerate(columns):
         justify: JustifyMethod = "left" if number == 0 or words else "right"
-        made.add_column(column, justify=justify, overflow="fold")  # a name that is cut is no name
+        made.add_column(column, justify=justify, overflow="fold")  # a truncated name is useless
     for row in rows:
         made.add_row(*(Text(cell) for cell in row))
     return made

@@ -1,4 +1,4 @@
-"""The command line: click, and nothing else in the house knows click.
+"""The command line, the only room that imports click.
 
 Heavy rooms are imported inside the commands, so that ``--help`` answers at once. Bad input is one line on stderr and
 exit code 1.
@@ -21,7 +21,7 @@ EXTRAS = {
     "datasets": "hub",
     "plotly": "report",
 }
-"""Which extra brings a module that may be missing."""
+"""The extra that installs a module which may be missing."""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -46,12 +46,12 @@ def main(arguments: list[str] | None = None) -> None:
         extra = EXTRAS[module]
         _die(f"{module}: not installed; pip install 'corpusforge[{extra}]'", 1)
     except BrokenPipeError:
-        sys.stderr.close()  # whoever read the output has gone; nothing more to say
+        sys.stderr.close()  # the reader of the output has gone
         sys.exit(0)
     except OSError as error:
         _die(f"{error.filename or 'system'}: {error.strerror or error}; check path, permissions and space left", 1)
     except (KeyboardInterrupt, click.Abort):
-        _die("interrupted; run the same command again to go on", 130)
+        _die("interrupted; run the same command again to resume", 130)
 
 
 def _die(line: str, code: int) -> None:

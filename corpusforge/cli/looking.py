@@ -1,4 +1,4 @@
-"""The commands inspect and report: they read what others wrote, and change nothing of it."""
+"""The commands inspect and report, which read the output of the others and change nothing of it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import click
     "--document", default=None, metavar="ID", help="Show this document, or its instances: id, or beginning of it."
 )
 @click.option("--rows", type=click.IntRange(1), default=5, show_default=True, help="Rows to show.")
-@click.option("--skip", type=click.IntRange(0), default=0, show_default=True, help="Rows to pass over first.")
+@click.option("--skip", type=click.IntRange(0), default=0, show_default=True, help="Rows to skip first.")
 def inspect_command(paths: tuple[str, ...], document: str | None, rows: int, skip: int) -> None:
-    """Show any manifest, shard, vocabulary, checkpoint, log, evaluation or recipe to a person.
+    """Show any manifest, shard, vocabulary, checkpoint, log, evaluation or recipe.
 
     A cleaned page is shown with each line marked by its reason, an instance with its masks. Several folders of
     evaluations are one table, a row for each checkpoint:
@@ -42,10 +42,10 @@ def inspect_command(paths: tuple[str, ...], document: str | None, rows: int, ski
     help="Compare two cleaned folders of the same input instead, or trainings, as many as are named.",
 )
 def report_command(run_dir: str, output: str | None, against: tuple[str, ...]) -> None:
-    """Write the HTML report of a run, or of one stage: one page that needs nothing else.
+    """Write the HTML report of a run, or of one stage: one self-contained page.
 
     \b
-    The loss curve of a training, also while it runs; those of several in one picture:
+    The loss curve of a training, also while it runs; several in one figure:
         corpusforge report model
         corpusforge report model --against other --against third
 

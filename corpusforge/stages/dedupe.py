@@ -18,14 +18,14 @@ MEGABYTE = 1 << 20
 
 
 def _index_digest(made: Recipe) -> str:
-    """Digest of the signatures that the folders of an index hold. Raises where one has none."""
+    """Digest of the signatures in the folders of an index. Raises where a folder has none."""
     from corpusforge.dedupe.index import signature_shards
 
     return digest_of(sorted(shard.content for folder in made.dedupe.index for shard in signature_shards(folder)))
 
 
 def _check_signatures_last(made: Recipe) -> None:
-    """Signatures are of what the method left: a later one would drop documents that they still hold."""
+    """Signatures are of the documents that the method kept; a later method could drop some of them."""
     if made.dedupe.export_signatures and "documents" in made.dedupe.method[:-1]:
         what = f"the method is {', '.join(made.dedupe.method)}: documents that a later one drops would be among them"
         mend = "documents must come last to export signatures: name it last, or leave --export-signatures out"

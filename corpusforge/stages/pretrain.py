@@ -18,7 +18,7 @@ from corpusforge.stages.stage import Execution, Outcome
 
 
 def plan(made: Recipe, data: str) -> dict[str, Any]:
-    """What a training run would cost; trains nothing. Of several ranks, one tells."""
+    """What a training run would cost; trains nothing. Of several ranks, the first reports."""
     if os.environ.get("RANK", "0") != "0":
         raise SystemExit(0)
     from corpusforge.trainer.cost import estimate
@@ -38,7 +38,7 @@ def pretrain(made: Recipe, data: str, output: str, execution: Execution, *, resu
 
 
 def _pretrain(made: Recipe, data: str, output: str, execution: Execution, ranks: Any, *, resume: bool) -> Outcome:
-    """``ranks``: `trainer.ranks.Ranks`, None for one process. The first holds the folder; the others follow and end."""
+    """``ranks``: `trainer.ranks.Ranks`, None for one process. The first claims the folder; the others follow it."""
     began = time.perf_counter()
     manifest, fingerprint = stage.load_instances(data)
     check_preset(made)
@@ -87,7 +87,7 @@ def _pretrain(made: Recipe, data: str, output: str, execution: Execution, ranks:
 
 @contextlib.contextmanager
 def _others_end_with(ranks: Any) -> Iterator[None]:
-    """Where the block fails, the other ranks, which wait for word, are told to end."""
+    """If the block fails, end the other ranks, which wait for the first."""
     try:
         yield
     except errors.CorpusForgeError:
@@ -97,7 +97,7 @@ def _others_end_with(ranks: Any) -> Iterator[None]:
 
 
 def _above(made: Recipe, data: str, output: str, fingerprint: str) -> dict[str, str]:
-    """Digests of what is read. Under --allow-new-data the folder stays what it was; its checkpoints know what they saw.
+    """Digests of what is read. Under --allow-new-data the folder keeps its identity; its checkpoints record their data.
 
     Raises what `trainer.prepare.initial_of` raises: the weights to begin from are checked before a folder is claimed.
     """

@@ -1,8 +1,7 @@
-"""Dry runs: what a stage would do to a sample, with examples, and nothing written.
+"""Dry runs: what a stage would do to a sample, with examples; nothing is written.
 
-Comes in: a recipe. Goes out: a `Preview`. The sample is spread over the whole input, the same number of records from
-the beginning of each of up to `PARTS` files or ranges of files, because the first records of a crawl are all from one
-site or one day.
+The sample is spread over the whole input, the same number of records from the start of each of up to `PARTS` files or
+ranges of files, because the first records of a crawl are all from one site or one day.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ READ_BYTES = 1 << 18
 
 @dataclasses.dataclass(frozen=True)
 class Preview:
-    """What a dry run found in so many records.
+    """The result of a dry run of ``records`` records.
 
-    ``examples``: a few rows of rejects or repeats a reason. ``steps``: names of the steps of cleaning in their order.
+    ``examples``: a few rows of rejects or duplicates a reason. ``steps``: names of the cleaning steps in order.
     ``notes``: what the real run does and a sample cannot show. ``languages``: pages dropped for not being in
     ``language``, by the language they are in.
     """
@@ -77,14 +76,14 @@ def clean(made: Recipe, sample: int) -> Preview:
         for rejects in (raw.rejects, cleaned.rejects):
             _collect(examples, rejects.to_pylist())
     warnings.check_read(made.input.paths, {**statistics, "records_in": seen}, tallies)
-    notes = ("older copies of a URL are not looked for in a sample",) if made.urls.duplicates == "newest" else ()
+    notes = ("older copies of a URL are not searched for in a sample",) if made.urls.duplicates == "newest" else ()
     steps = tuple(step.name for step in cleaner.steps)
     more: dict[str, Any] = {"language": made.clean.language, "languages": languages}
     return Preview(seen, tallies, statistics, examples, steps, notes, **more)
 
 
 def dedupe(made: Recipe, upstream: str, execution: Execution) -> Preview:
-    """Find the repeats of a finished stage's documents, with examples; cut nothing."""
+    """Find the duplicates among a finished stage's documents, with examples; remove nothing."""
     from corpusforge.dedupe import methods
 
     for line in unused_lines(made, "dedupe"):
@@ -121,7 +120,7 @@ def _sample(units: list[Unit], options: ReadOptions, sample: int) -> Iterator[Ra
 
 
 def _first(raw: RawBatch, count: int) -> RawBatch:
-    """The first records of a batch that holds more than are wanted: documents before rejects."""
+    """The first records of a batch that holds more than needed: documents before rejects."""
     documents = raw.documents.slice(0, count)
     rejects = raw.rejects.slice(0, count - documents.num_rows)
     return raw._replace(documents=documents, rejects=rejects, records=documents.num_rows + rejects.num_rows)

@@ -1,4 +1,4 @@
-"""The whole line, one stage after another: what is done is skipped, what was killed goes on."""
+"""Run all stages of a recipe: finished ones are skipped, one that was killed resumes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from corpusforge.stages.stage import Execution, Outcome
 def run(
     made: Recipe, output: str, execution: Execution, *, until: str | None = None
 ) -> tuple[list[tuple[str, Outcome]], str | None]:
-    """Carry out a recipe's stages; returns their outcomes in order and the path of the report, if one was asked for."""
+    """Run a recipe's stages; returns their outcomes in order and the path of the report, if one was requested."""
     _check_alone()
     wanted = [name for name in LINE if name in made.stages]
     if until and until not in wanted:
@@ -36,14 +36,14 @@ def run(
         execution.progress.say(f"{name}: {shards.join(output, FOLDERS[name])}")
         outcome = _one(name, made, output, execution)
         if outcome.skipped:
-            execution.progress.say("  already done, skipped")
+            execution.progress.say("  up to date, skipped")
         outcomes.append((name, outcome))
     report = _report(output) if "report" in wanted else None
     return outcomes, report
 
 
 def _check_alone() -> None:
-    """Refuse to be one of several ranks: all would write the same folders. One of them says so."""
+    """Refuse to be one of several ranks: all would write the same folders. The first rank reports it."""
     count = int(os.environ.get("WORLD_SIZE", "1"))
     if count == 1:
         return
@@ -64,7 +64,7 @@ def _testable(made: Recipe, data: str, execution: Execution) -> Recipe:
 
 
 def _check(made: Recipe, wanted: list[str]) -> None:
-    """Find now what would otherwise stop the run hours later."""
+    """Check now what would otherwise stop the run hours later."""
     if "train-vocab" in wanted:
         from corpusforge.tokens.families import check_sizes
 
@@ -74,7 +74,7 @@ def _check(made: Recipe, wanted: list[str]) -> None:
     if "evaluate" in wanted:
         evaluate.check_inputs(made)
     if "report" in wanted:
-        _demand("plotly")  # a missing extra shows before the work, not behind it
+        _demand("plotly")  # a missing extra shows before the work, not after it
 
 
 def _demand(module: str) -> None:

@@ -1,4 +1,4 @@
-"""What a finished command says: a few numbers, where things lie, and alarms."""
+"""What a command shows when it has finished: a few numbers, where the output is, and warnings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXAMPLE_CHARACTERS = 120
 """Characters of an example: a line or two of a terminal."""
 
 LABELS = {"unigram": "unigram, of the training words", "heldout_unigram": "heldout unigram, of the same tokens"}
-"""What two numbers of a training are lines for, of which only one is comparable with each loss."""
+"""The two unigram losses of a training, each comparable with one of its losses only."""
 
 
 def show_outcome(outcome: Outcome) -> None:
@@ -30,7 +30,7 @@ def show_outcome(outcome: Outcome) -> None:
     if outcome.skipped:
         if manifest.stage == "evaluate":
             terminal.show(*_evaluation(outcome.folder))
-        terminal.show(f"{manifest.stage}: already done in {outcome.folder}, nothing to do")
+        terminal.show(f"{manifest.stage}: up to date in {outcome.folder}")
         return
     terminal.show(*(_evaluation(outcome.folder) if manifest.stage == "evaluate" else _tables(manifest)))
     _show_alarms(_alarms(outcome))
@@ -59,13 +59,13 @@ def _tables(manifest: Manifest) -> list[object]:
 
 
 def _evaluation(folder: str) -> list[object]:
-    """The figures of evaluation.json."""
+    """The results in evaluation.json."""
     found = shards.read_json(shards.join(folder, "evaluation.json"))
     return [terminal.table(*table) for table in evaluation.tables(found["tasks"])]
 
 
 def _encoded_line(encoded: Mapping[str, Any]) -> str:
-    """What encoding had to say: how much went to the library whole, and how many sentences were too long."""
+    """How encoding went: how much went to the library whole, and how many sentences were too long."""
     sentences = max(encoded.get("sentences", 0), 1)
     by_library, too_long = encoded.get("sentences_by_library", 0), encoded.get("sentences_too_long", 0)
     joined = f"; {number(encoded['units_joined'])} phrases joined, of" if "units_joined" in encoded else ""
@@ -99,7 +99,7 @@ def methods_table(methods: Mapping[str, Any]) -> object:
 
 
 def languages_table(languages: Mapping[str, Any]) -> object:
-    """What a vocabulary does to each language of its sample; the longest tokens stand in the report."""
+    """How a vocabulary splits each language of its sample; the longest tokens are in the report."""
     shares = ("unknown_rate", "character_coverage", "unseen_share")
     rows = [
         [
@@ -122,7 +122,7 @@ def tally_table(tallies: Tallies) -> object:
 
 
 def steps_table(steps: Sequence[CleaningStep]) -> object:
-    """The funnel of a cleaning run: what is left behind each step, and how much of what came to it went."""
+    """The funnel of a cleaning run: what is left after each step, and how much of its input it dropped."""
     rows = [
         [step.name, number(step.documents), size(step.text_bytes), f"{step.dropped:.1%}" if at else ""]
         for at, step in enumerate(steps)
@@ -131,7 +131,7 @@ def steps_table(steps: Sequence[CleaningStep]) -> object:
 
 
 def show_preview(preview: Preview) -> None:
-    """A dry run: the funnel, the tallies, examples, and an alarm where everything or nothing would go."""
+    """A dry run: the funnel, the tallies, examples, and a warning where everything or nothing would be dropped."""
     steps = steps_of(preview.statistics, preview.steps)
     if steps:
         terminal.show(steps_table(steps))
@@ -152,7 +152,7 @@ def show_preview(preview: Preview) -> None:
 
 
 def _examples_table(preview: Preview) -> object:
-    """A few dropped texts a reason, and what the rule saw in each."""
+    """A few dropped texts a reason, with what the rule matched in each."""
     rows = [
         [reason, visible(row.get("detail") or ""), visible(" ".join(row["text"].split())[:EXAMPLE_CHARACTERS])]
         for reason, found in sorted(preview.examples.items())
@@ -167,7 +167,7 @@ def _show_alarms(lines: Sequence[str]) -> None:
 
 
 def _alarms(outcome: Outcome) -> list[str]:
-    """What the counts of a stage say against it."""
+    """Warnings from the counts of a stage."""
     statistics, is_clean = outcome.manifest.statistics, outcome.manifest.stage == "clean"
     if outcome.manifest.stage == "train-vocab":
         return warnings.of_vocabulary(outcome.manifest)
@@ -178,7 +178,7 @@ def _alarms(outcome: Outcome) -> list[str]:
     if outcome.manifest.stage not in ("clean", "dedupe"):
         return []
     shares = (dropped(statistics, "documents"), dropped(statistics, "text_bytes"))
-    lines = warnings.of_shares(*shares, nothing=is_clean)  # a corpus without repeats is no wonder
+    lines = warnings.of_shares(*shares, nothing=is_clean)  # a corpus without duplicates is usual
     steps = steps_of(statistics, step_order(outcome.manifest))
     if any(step.name == "language" and step.dropped > warnings.ALARM_HIGH for step in steps):
         languages = warnings.languages_of(outcome.folder, outcome.manifest)
@@ -187,7 +187,7 @@ def _alarms(outcome: Outcome) -> list[str]:
 
 
 def show_plan(plan: dict[str, Any]) -> None:
-    """What ``pretrain --dry-run`` found out."""
+    """The plan of ``pretrain --dry-run``."""
     differs = [[str(value)] for key, value in plan.items() if key.startswith("differs_")]
     shown = {key: value for key, value in plan.items() if not key.startswith("differs_")}
     terminal.show(terminal.table("Training plan", ["", "value"], [_planned(*each) for each in shown.items()]))
@@ -197,7 +197,7 @@ def show_plan(plan: dict[str, Any]) -> None:
 
 
 def _planned(key: str, value: Any) -> list[str]:
-    """A line of a plan, in units that a person compares.
+    """A line of a plan, in units that people compare.
 
     >>> _planned("seconds", 1.6e6), _planned("memory_bytes", 4e8), _planned("tokens_per_second", 20_846.3)
     (['time, about', '18 d 12 h'], ['memory, about', '381 MiB'], ['tokens per second', '20,846'])
@@ -210,7 +210,7 @@ def _planned(key: str, value: Any) -> list[str]:
 
 
 def show_run(outcomes: Sequence[tuple[str, Outcome]], report: str | None) -> None:
-    """The whole line: the funnel, the times, the alarms of all stages, where the checkpoint and the report lie."""
+    """A whole run: the funnel, the times, the warnings of all stages, where the checkpoint and the report are."""
     manifests = {name: outcome.manifest for name, outcome in outcomes}
     steps = funnel(manifests)
     if steps:
@@ -219,7 +219,7 @@ def show_run(outcomes: Sequence[tuple[str, Outcome]], report: str | None) -> Non
     times = [
         [
             name,
-            "already done" if o.skipped else seconds(o.seconds),
+            "up to date" if o.skipped else seconds(o.seconds),
             memory(o.peak_rss),
             o.folder,
         ]

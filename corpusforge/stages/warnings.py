@@ -44,7 +44,7 @@ A.2), and the worth of reading it once more decays to nothing (Muennighoff et al
 
 
 def of_vocabulary(manifest: Manifest) -> list[str]:
-    """What the figures of train-vocab say against it, and the flag that would mend it."""
+    """A warning where a vocabulary does not fit its text, with the flag that would fix it."""
     found, section = manifest.statistics, manifest.recipe.get("vocab", {})
     unknown, covered = found.get("unknown_rate", 0.0), found.get("character_coverage", 1.0)
     if not found.get("sample_tokens") or (unknown <= UNKNOWN_LEARNED and covered >= COVERED):
@@ -71,7 +71,7 @@ def _mend(section: Mapping[str, Any], found: Mapping[str, Any]) -> str:
 
 
 def of_instances(manifest: Manifest) -> list[str]:
-    """What the counts of build-instances say against its vocabulary and its mask unit."""
+    """Warnings where the vocabulary or the mask unit does not fit the text."""
     encoded, section = manifest.statistics.get("encoded", {}), manifest.recipe.get("instances", {})
     lines = []
     unknown = encoded.get("unknown_tokens", 0) / max(encoded.get("tokens", 0), 1)
@@ -80,14 +80,14 @@ def of_instances(manifest: Manifest) -> list[str]:
         lines.append(f"{what}; learn one from these documents with train-vocab, or name another with --vocab")
     if encoded.get("units_joined") == 0:
         by = "segmenter" if section.get("mask_segmenter") else "lexicon"
-        lines.append(f"alarm: --mask-{by} joins no words: nothing of it is in the text as this vocabulary cuts it")
+        lines.append(f"alarm: --mask-{by} joins no words: no phrase of it occurs under this tokenization")
     # Of dynamic masks only the held-out part has counts.
     masked = [part for part in (manifest.statistics.get(split, {}) for split in ("train", "heldout")) if part]
     return lines + of_masks(next((part["ratios"] for part in masked if part.get("masked")), {}), section)
 
 
 def of_masks(ratios: Mapping[str, float], section: Mapping[str, Any]) -> list[str]:
-    """Masks that words are too long for.
+    """A warning where words are too long to be masked.
 
     >>> of_masks({"masked_of_budget": 0.95, "instances_unmasked": 0.01}, {"mask_unit": "span"})
     []
@@ -100,16 +100,15 @@ def of_masks(ratios: Mapping[str, float], section: Mapping[str, Any]) -> list[st
 
 
 def of_plan(plan: Mapping[str, Any]) -> list[str]:
-    """What a plan of training says against the steps that were asked for, or that a preset has."""
+    """A warning where a training would read its corpus too often."""
     if plan["epochs"] <= EPOCHS:
         return []
     said = f"alarm: {plan['steps']:,} steps would read the {plan['instances']:,} instances {plan['epochs']:,.0f} times"
-    return [f"{said}: too many for this corpus; ask for fewer with --steps, or for a time with --budget"]
+    return [f"{said}: too many for this corpus; set fewer with --steps, or a time with --budget"]
 
 
 def of_training(manifest: Manifest) -> list[str]:
-    """What the losses of a finished training say against it: the held-out one where it was measured, beside the
-    unigram loss of the same tokens."""
+    """A warning where a training ends above the unigram loss: the held-out loss where it was measured."""
     found = manifest.statistics
     said, of_line = "held-out MLM loss", "unigram loss of the same tokens"
     loss, line = found.get("heldout_loss"), found.get("heldout_unigram")
@@ -118,8 +117,8 @@ def of_training(manifest: Manifest) -> list[str]:
         loss, line = found.get("mlm_loss"), found.get("unigram")
     if loss is None or line is None or loss < line:
         return []
-    said = f"alarm: the {said} ({loss:.2f}) has not come below the {of_line} ({line:.2f})"
-    return [f"{said}: the model knows less than how often words are; more steps, or another learning rate"]
+    said = f"alarm: the {said} ({loss:.2f}) is not below the {of_line} ({line:.2f})"
+    return [f"{said}: the model has learned less than unigram frequencies; take more steps, or another learning rate"]
 
 
 MEGABYTE = 1 << 20
@@ -132,11 +131,11 @@ ALARM_HIGH = 0.9
 
 LANGUAGE = "page:language"
 LANGUAGE_ROWS = 10_000
-"""Pages in another language that are looked at to tell which it is: enough to tell, and read in a second."""
+"""Pages in another language that are read to name it: enough to be sure, and read in a second."""
 
 
 def dropped(statistics: Mapping[str, Any], what: str) -> float:
-    """Share of the documents or of the text that went.
+    """Share of the documents or of the text that was dropped.
 
     >>> dropped({"documents_in": 4, "documents_out": 1}, "documents")
     0.75
@@ -146,7 +145,7 @@ def dropped(statistics: Mapping[str, Any], what: str) -> float:
 
 
 def of_shares(documents: float, text: float, *, nothing: bool = True) -> list[str]:
-    """What is suspicious about the shares of documents and of text that went. ``nothing``: whether none at all is.
+    """Warnings about the shares of documents and of text that were dropped. ``nothing``: also where none was.
 
     >>> of_shares(0.5, 0.6), of_shares(0.0, 0.1), len(of_shares(0.0, 0.0)), len(of_shares(0.95, 0.6))
     ([], [], 1, 1)
@@ -159,17 +158,17 @@ def of_shares(documents: float, text: float, *, nothing: bool = True) -> list[st
 
 
 def of_steps(steps: Sequence[CleaningStep], language: str, languages: Mapping[str, int]) -> list[str]:
-    """Steps that drop nearly all that comes to them. ``languages``: as `count_languages` has them."""
+    """Warnings for steps that drop nearly all their input. ``languages``: as `count_languages` has them."""
     lines = []
     for step in steps:
         if step.dropped > ALARM_HIGH:
-            said = f"alarm: {step.name} drops {step.dropped:.0%} of the documents that come to it"
+            said = f"alarm: {step.name} drops {step.dropped:.0%} of the documents that reach it"
             lines.append(said + (_of_language(language, languages) if step.name == "language" else ""))
     return lines
 
 
 def _of_language(wanted: str, languages: Mapping[str, int]) -> str:
-    """What the pages are in that were not in the language wanted, and the flag to change.
+    """The languages of the pages that were not in the language requested, and the flag to change.
 
     >>> _of_language("en", {"zh": 9, "ja": 1})
     '; most often they are zh (9 of 10): --language zh keeps these'

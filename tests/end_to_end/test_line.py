@@ -82,7 +82,7 @@ def test_a_second_run_skips_everything(corpusforge: Run, finished_run: Path) -> 
     before = {p: p.stat().st_mtime_ns for p in finished_run.rglob("*.arrow")}
     done = corpusforge("run", "quickstart", "--output", str(finished_run), *A_FEW_STEPS)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("already done, skipped") == 6
+    assert done.stderr.count("up to date, skipped") == 6
     assert before == {p: p.stat().st_mtime_ns for p in finished_run.rglob("*.arrow")}
 
 

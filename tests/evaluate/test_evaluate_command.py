@@ -65,7 +65,7 @@ def test_tasks_run_together_and_fill_the_card(checkpoint: Path, data: Path, tmp_
     card = (checkpoint / "README.md").read_text()
     assert card.count(BEGIN) == card.count(END) == 1
     assert "| RTE |" in card
-    assert "already done" in run(checkpoint, *words, "--output", tmp_path / "out", *QUICK)
+    assert "up to date" in run(checkpoint, *words, "--output", tmp_path / "out", *QUICK)
     again = run(checkpoint, *words, "--output", tmp_path / "again", *QUICK)
     assert "RTE" in again
     assert figures(tmp_path / "again") == found  # to the bit

@@ -103,4 +103,4 @@ def test_sample_without_dry_run_is_wrong_usage(tmp_path: Path) -> None:
 
 
 def test_a_sample_says_what_it_cannot_show(many: Path) -> None:
-    assert "older copies of a URL are not looked for" in dry_run(many, "--duplicates", "newest").output
+    assert "older copies of a URL are not searched for" in dry_run(many, "--duplicates", "newest").output

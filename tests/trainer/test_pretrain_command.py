@@ -79,7 +79,7 @@ def test_a_run_leaves_a_model_with_its_card_and_is_done(instances: Callable[[str
     assert str(tmp_path) not in card
     newest = checkpoint.all_folders(out)[0]
     assert (newest / "README.md").read_text() == card
-    assert "already done" in run(data, out)
+    assert "up to date" in run(data, out)
 
 
 def test_every_checkpoint_opens_in_transformers(instances: Callable[[str], Path], tmp_path: Path) -> None:
