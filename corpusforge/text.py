@@ -1,7 +1,7 @@
-"""Columns of text: flatten to rows, judge rows, regroup by offsets; lines and sentences as such rows.
+"""Columns of text: flatten to rows, judge rows, regroup by offsets.
 
-The unit is an Arrow string column. *Flatten* turns documents into one long column of lines or byte spans, vectorised
-kernels *judge* every row, *regroup* goes back by offsets.
+The unit of work is an Arrow string column. *Flatten* turns documents into one long column of lines or byte spans,
+vectorized kernels *judge* every row, *regroup* goes back by offsets.
 """
 
 from __future__ import annotations
@@ -79,19 +79,19 @@ def line_spans(text: pa.StringArray) -> Spans:
 
 
 def trim(data: U8, cuts: I64) -> tuple[I64, I64]:
-    """Starts and stops of the pieces between cuts without white space; start == stop where nothing is left."""
+    """Starts and stops of the spans between cuts without white space; start == stop where nothing is left."""
     starts, stops = cuts[:-1].copy(), cuts[1:].copy()
     last = len(data) - 1
-    # Two rounds settle nearly all pieces of ASCII; the rest, and what may end in wide white space, goes to Arrow.
+    # Two rounds settle nearly all spans of ASCII; the rest, and what may end in wide white space, goes to Arrow.
     for _ in range(2):
         starts += (starts < stops) & SPACE[data[np.minimum(starts, last)]]
         stops -= (starts < stops) & SPACE[data[stops - 1]]
     unsure = _SPACE_EDGE[data[np.minimum(starts, last)]] | _SPACE_EDGE[data[stops - 1]]
     odd = np.flatnonzero(unsure & (starts < stops))
     if len(odd):
-        pieces = byte_slices(data, starts[odd], stops[odd])
-        left = np.diff(text_bytes(pc.utf8_ltrim_whitespace(pieces))[1])
-        right = np.diff(text_bytes(pc.utf8_rtrim_whitespace(pieces))[1])
+        texts = byte_slices(data, starts[odd], stops[odd])
+        left = np.diff(text_bytes(pc.utf8_ltrim_whitespace(texts))[1])
+        right = np.diff(text_bytes(pc.utf8_rtrim_whitespace(texts))[1])
         starts[odd], stops[odd] = stops[odd] - left, starts[odd] + right
         stops[odd[left == 0]] = starts[odd[left == 0]]
     return starts, stops
@@ -111,7 +111,7 @@ def slices(data: U8, cuts: I64) -> pa.StringArray:
 
 
 def break_stops(data: U8, low: int, high: int) -> I64:
-    """Ascending offsets behind every line break of str.splitlines in ``data[low:high]``.
+    """Ascending offsets after every line break of str.splitlines in ``data[low:high]``.
 
     \\n \\v \\f \\r \\x1c \\x1d \\x1e, and beyond ASCII NEL (C2 85), LS (E2 80 A8) and PS (E2 80 A9).
     """

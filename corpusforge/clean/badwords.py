@@ -1,10 +1,9 @@
-"""Which pages hold a bad word.
+"""Drop pages that contain a bad word of their language.
 
-Comes in: texts of one language and a list of entries. Goes out: the entry found in each, or null. As in
-tensorflow-datasets 4.9.10, ``text/c4_utils.py``, ``get_badwords_filter_fn``: on ``str.lower`` of the text, an entry
-flanked by non-word characters or the edge of the text; plain substrings in languages without spaces.
+As in tensorflow-datasets 4.9.10, ``text/c4_utils.py``, ``get_badwords_filter_fn``: an entry counts in the ``str.lower``
+of a text, flanked by non-word characters or the edge of the text; in languages without spaces it counts anywhere.
 
-One RE2 alternation over the column finds the suspects, never too few; Python's own expression decides about those.
+One RE2 expression over the column finds the suspects, never too few; Python's own expression decides about those.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from corpusforge.bundled import cache_folder
 from corpusforge.clean.c4_lines import Rules
 from corpusforge.clean.fetch import LISTS
 from corpusforge.clean.step import Verdict, page_verdict
-from corpusforge.clean.urls import is_drawn, normalise_urls
+from corpusforge.clean.urls import is_drawn, normalize_urls
 from corpusforge.text import escape, refusal_of
 
 LONGEST = 1000
@@ -61,7 +60,7 @@ class Badwords:
         window = data[place : place + self._reach].decode("utf-8", "ignore").lower()
         if not self.edges:
             return next((e for e in self.entries if window.startswith(e)), None)
-        # Behind the beginning of a text the first character is the one before the entry.
+        # Except at the beginning of a text the first character is the one before the entry.
         head = r"\W" if place else r"(?:\W|^)"
         near = (e for e in self.entries if e in window)
         return next((e for e in near if re.match(rf"{head}{re.escape(e)}(?:\W|$)", window)), None)
@@ -100,7 +99,7 @@ def load_badwords(setting: str, language: str, rules: Rules, *, required: bool) 
     """The list of a language from the cache ("fetched") or a folder; null: "off", or there is none for it.
 
     ``required``: the run is about this language. Raises `errors.ResourceMissing` where nothing was fetched, or where
-    a folder lacks a list that exists for a required language, `errors.InputUnreadable` for a list that is none.
+    a folder lacks a list that exists for a required language, `errors.InputUnreadable` for a list that is not one.
     """
     named = re.fullmatch("[A-Za-z0-9-]+", language)  # it comes from documents, and becomes the name of a file
     if setting == "off" or not named or (setting == "fetched" and language not in LISTS):
@@ -127,10 +126,10 @@ def _read(path: Path) -> list[str]:
     try:
         lines = [line.strip() for line in path.read_text("utf-8").split("\n")]
     except (OSError, UnicodeDecodeError) as error:
-        raise errors.InputUnreadable(str(path), f"no list of words ({error})", mend) from None
+        raise errors.InputUnreadable(str(path), f"is not a list of words ({error})", mend) from None
     for number, line in enumerate(lines, 1):
         if len(line) > LONGEST:
-            what = f"no word: {len(line)} characters, where {LONGEST} are the most"
+            what = f"is not a word: {len(line)} characters, the limit is {LONGEST}"
             raise errors.InputUnreadable(f"{path}, line {number}", what, mend)
     return lines
 
@@ -139,9 +138,9 @@ def _read(path: Path) -> list[str]:
 class BadwordsStep:
     """Drops pages that hold a bad word of their language.
 
-    ``lists``: "fetched" or a folder; ``language``: of the run, "": that of each page. ``rules``: says which entries are
-    left out, where words need no edges, and the share of pages with a bad word that goes: drawn by the MD5 of the
-    normalised URL as in tensorflow-datasets 4.9.10 (``text/c4_utils.py``, ``_badwords_predicate``), of pages without a
+    ``lists``: "fetched" or a folder; ``language``: of the run, "": that of each page. ``rules``: which entries are left
+    out, where words need no edges, and the share of pages with a bad word to drop, drawn by the MD5 of the normalized
+    URL as in tensorflow-datasets 4.9.10 (``text/c4_utils.py``, ``_badwords_predicate``), of pages without a
     URL by their id.
     """
 
@@ -157,7 +156,7 @@ class BadwordsStep:
     def check(self) -> None:
         """Raises `errors.ResourceMissing` where the list of the run's language is needed and missing.
 
-        Where each page has its own language every list is read, so that one that is none stops no run half-way.
+        Where each page has its own language every list is read, so that a broken one stops no run half-way.
         """
         if self.language:
             self._list_of(self.language)
@@ -190,7 +189,7 @@ class BadwordsStep:
         numbers = np.array(sorted(details), np.int64)
         if self.rules.badword_fraction < 1 and len(numbers):
             held = documents.take(pa.array(numbers))
-            keys = pc.coalesce(normalise_urls(held["url"]), held["id"])
+            keys = pc.coalesce(normalize_urls(held["url"]), held["id"])
             numbers = numbers[is_drawn(keys, self.rules.badword_fraction)]
         dropped = np.zeros(documents.num_rows, bool)
         dropped[numbers] = True

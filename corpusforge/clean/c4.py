@@ -47,7 +47,7 @@ _FROM_LINE = {
 
 @dataclass(frozen=True)
 class C4Step:
-    """Carries a pack of the kind "c4" out. ``sentences``: "punkt" or "builtin"; ``badwords``: where the lists are, for
+    """Applies a pack of the kind "c4". ``sentences``: "punkt" or "builtin"; ``badwords``: where the lists are, for
     packs that look for bad words in lines ("fetched", "off", a folder)."""
 
     rules: Rules
@@ -163,12 +163,12 @@ def _dropped(judged: Judged, pages: Pages, read: I64) -> DroppedLines:
     """The lines that go from pages that stay."""
     offsets = judged.lines.offsets
     of_kept = np.repeat(pages.codes == KEPT, np.diff(offsets))
-    gone = np.flatnonzero(of_kept & (judged.codes != KEPT))
-    local = np.searchsorted(offsets, gone, "right") - 1
-    codes = judged.codes[gone]
-    spans = judged.lines.data, judged.lines.starts[gone], judged.lines.stops[gone]
+    dropped = np.flatnonzero(of_kept & (judged.codes != KEPT))
+    local = np.searchsorted(offsets, dropped, "right") - 1
+    codes = judged.codes[dropped]
+    spans = judged.lines.data, judged.lines.starts[dropped], judged.lines.stops[dropped]
     return DroppedLines(
-        read[local], gone - offsets[local], codes, *spans, lambda: _line_details(codes, judged.amounts[gone])
+        read[local], dropped - offsets[local], codes, *spans, lambda: _line_details(codes, judged.amounts[dropped])
     )
 
 
@@ -249,12 +249,12 @@ def judge_pages(judged: Judged, rules: Rules, counter: SentenceCounter) -> Pages
     few = (counts < rules.min_sentences) & (counts > 0)
     codes[counts == 0] = NO_LINES
     deciding = _take_pages(judged, codes)
-    asked = np.flatnonzero(few & (codes == KEPT))
-    if len(asked):
-        numbers = _lines_of(asked, offsets, kept_lines)
+    unsure = np.flatnonzero(few & (codes == KEPT))
+    if len(unsure):
+        numbers = _lines_of(unsure, offsets, kept_lines)
         texts = judged.texts_of(numbers)
-        inner = np.concatenate([[0], np.cumsum(counts[asked])])
-        codes[asked[~counter.enough(texts, inner, rules.min_sentences)]] = FEW_SENTENCES
+        inner = np.concatenate([[0], np.cumsum(counts[unsure])])
+        codes[unsure[~counter.enough(texts, inner, rules.min_sentences)]] = FEW_SENTENCES
     if not rules.min_sentences:
         codes[codes == NO_LINES] = KEPT
     page_of = np.repeat(np.arange(len(codes)), np.diff(offsets))

@@ -128,7 +128,7 @@ class Judged(NamedTuple):
 def judge_lines(
     text: pa.StringArray, rules: Rules, has_badword: Callable[[pa.StringArray], Bools] | None = None
 ) -> Judged:
-    """Judge every line of every document. ``has_badword``: asked about the lines that would stay."""
+    """Judge every line of every document. ``has_badword``: called with the lines that would stay."""
     spans = line_spans(text)
     lines = Lines(spans.data, spans.starts, spans.stops, spans.offsets)
     codes, amounts = _judge_form(lines, rules)
@@ -136,7 +136,7 @@ def judge_lines(
     if len(cited):
         codes[cited], amounts[cited] = _judge_cited(lines, cited, without, rules)
     codes[_long_words(lines, rules.max_word_characters)] = LONG_WORD
-    codes[lines.starts == lines.stops] = BLANK  # where it fails a rule as well, this says it plainer
+    codes[lines.starts == lines.stops] = BLANK  # where it fails a rule as well, this reason is plainer
     formed = np.flatnonzero(codes == KEPT)
     texts = byte_slices(lines.data, lines.starts[formed], lines.stops[formed])
     still = codes[cited] == KEPT
@@ -252,7 +252,7 @@ def _long_words(lines: Lines, limit: int) -> I64:
     sizes = lines.stops - lines.starts
     if not limit or not (sizes > limit).any():
         return np.empty(0, np.int64)
-    # A word of so many bytes covers a whole block of half as many, and no space stands in that.
+    # A longer word covers a whole block of half as many bytes, in which there is no space.
     block, low, high = max(limit // 2, 1), int(lines.starts[0]), int(lines.stops[-1])
     blocks = (high - low) // block
     spaces = (lines.data[low : low + blocks * block] == 0x20).reshape(blocks, block).any(axis=1)

@@ -45,7 +45,7 @@ class Cleaned:
     """One batch, cleaned.
 
     ``statistics``: documents_in/out, text_bytes_in/out, lines_in/out (0 where no step reads lines), and below "steps"
-    documents and bytes of text behind each step.
+    documents and bytes of text after each step.
     """
 
     documents: pa.RecordBatch
@@ -55,7 +55,7 @@ class Cleaned:
 
     @cached_property
     def rejects(self) -> pa.RecordBatch:
-        """Dropped pages and lines, a batch of REJECTS; made when asked for."""
+        """Dropped pages and lines, a batch of REJECTS; built on demand."""
         return rejects_of(self.outcome)
 
 
@@ -99,17 +99,17 @@ class _Chain:
         self.edits: list[Edits] = []
         self.lines_in = -1
         self.line_counts: I64 | None = None
-        self.behind: dict[str, dict[str, int]] = {}
+        self.after: dict[str, dict[str, int]] = {}
 
     def run(self, steps: tuple[Step, ...]) -> Cleaned:
-        """Apply every step and put together what they found."""
+        """Apply every step and combine their verdicts."""
         reasons = []
         for number, step in enumerate(steps):
             verdict = step.apply(self.now)
             reasons.append(verdict.reasons)
             self._note(number, verdict)
             self._pass_on(verdict)
-            self.behind[step.name] = {"documents": self.now.num_rows, "text_bytes": _size(self.now)}
+            self.after[step.name] = {"documents": self.now.num_rows, "text_bytes": _size(self.now)}
         made = pa.record_batch([self.now[name] for name in DOCUMENTS.names], schema=DOCUMENTS)
         names = tuple(step.name for step in steps)
         outcome = Outcome(
@@ -121,7 +121,7 @@ class _Chain:
         return Cleaned(made, tallies, self._statistics(made), outcome)
 
     def _note(self, number: int, verdict: Verdict) -> None:
-        """Keep what a step found, under the numbers of the batch that came."""
+        """Record the verdict of a step, under the numbers of the batch that came."""
         dropped = np.flatnonzero(verdict.codes != KEPT)
         self.dropped_by[self.numbers[dropped]] = number
         self.codes[self.numbers[dropped]] = verdict.codes[dropped]
@@ -171,7 +171,7 @@ class _Chain:
             "text_bytes_out": _size(made),
             "lines_in": max(self.lines_in, 0),
             "lines_out": int(self.line_counts[self.numbers].sum()) if self.line_counts is not None else 0,
-            "steps": self.behind,
+            "steps": self.after,
         }
 
 
@@ -197,9 +197,9 @@ def explain(text: str, cleaner: Cleaner) -> tuple[list[tuple[int, str, str | Non
                 if reason and place < len(left):
                     reasons[left[place]] = reason
             return _explained(lines, reasons), verdict.reasons[code]
-        gone = _numbered(verdict.lines, verdict.line_reasons)
-        reasons |= {left[place]: reason for place, reason in gone.items()}
-        left = [number for place, number in enumerate(left) if place not in gone]
+        dropped = _numbered(verdict.lines, verdict.line_reasons)
+        reasons |= {left[place]: reason for place, reason in dropped.items()}
+        left = [number for place, number in enumerate(left) if place not in dropped]
         now = pa.record_batch([*(now[name] for name in DOCUMENTS.names[:-1]), verdict.texts], names=DOCUMENTS.names)
     return _explained(lines, reasons), None
 
@@ -233,7 +233,7 @@ def cleaner_of(
 
     ``language``: "" looks at no language, and then bad words are those of the language a document came with.
     ``detector``: see `language`; ``sentences``: "punkt" or "builtin"; ``badwords``: "fetched", "off", a folder.
-    ``first``, ``last``: steps before and behind all others.
+    ``first``, ``last``: steps before and after all others.
     """
     steps = [*first, *(step_of(pack, Settings(sentences, badwords)) for pack in packs)]
     if language:
@@ -245,5 +245,5 @@ def cleaner_of(
 
 
 def _rules_of_badwords(packs: Sequence[Pack]) -> Rules:
-    """What is said about bad words by the first pack that says anything; else by the default pack."""
+    """The rules about bad words: of the first pack of the kind c4, else of the default pack."""
     return next((pack for pack in packs if isinstance(pack, Rules)), None) or load_rules("c4-tfds-3.1")

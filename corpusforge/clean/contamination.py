@@ -85,7 +85,7 @@ class ContaminationStep:
         return "contamination"
 
     def check(self) -> None:
-        """Raises an error of `errors` where the length is none or the files hold nothing to look for."""
+        """Raises an error of `errors` where the length is out of range or the files hold no usable text."""
         if not SHORTEST <= self.length <= LONGEST:
             what, mend = f"{self.length} words", f"from {SHORTEST} to {LONGEST}"
             raise errors.RecipeInvalid("clean.contamination_ngram", what, mend)
@@ -173,9 +173,9 @@ def look_up(words: NormalWords, table: Table) -> Hits:
     lengths, files = np.zeros(len(marked), np.int64), np.zeros(len(marked), np.int64)
     for size, known in table.hashes.items():
         open_ = np.flatnonzero((left >= size) & (lengths == 0))
-        asked = words.ngrams_at(marked[open_], size)
-        at = np.minimum(np.searchsorted(known, asked), len(known) - 1)
-        same = known[at] == asked
+        hashes = words.ngrams_at(marked[open_], size)
+        at = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+        same = known[at] == hashes
         lengths[open_[same]], files[open_[same]] = size, table.files[size][at[same]]
     hit = lengths > 0
     return Hits(marked[hit], lengths[hit], files[hit])
@@ -195,14 +195,14 @@ _MEND_SIZE = "split it, or leave out what no benchmark asks (training files)"
 
 
 class _TooLarge(Exception):
-    """What does not fit: said of the file that holds it."""
+    """Too much text or too long a row; reported with the file that holds it."""
 
 
 def evaluation_texts(paths: Iterable[str]) -> Iterator[tuple[str, pa.StringArray]]:
     """Columns of texts and the name of the file they are from, in the order of the names.
 
     ``paths``: local, or URLs that fsspec knows (``gs://``). Of a folder all files are read that have a known ending.
-    Raises `errors.InputMissing`, `errors.InputUnreadable`, that also for more than `MOST_TEXT` and its like.
+    Raises `errors.InputMissing`, `errors.InputUnreadable`, the latter also above `MOST_TEXT` and the other limits.
     """
     total = 0
     for given in paths:
@@ -266,7 +266,7 @@ def _members(name: str, stream: BinaryIO) -> Iterator[tuple[str, pa.StringArray]
 
 
 def _kind(name: str) -> Callable[[Any], Iterator[str]] | None:
-    """How a file of this name is read; None where its ending says nothing."""
+    """How a file of this name is read; None for an unknown ending."""
     for ending in _PACKED:
         name = name.removesuffix(ending)
     return _READERS.get(Path(name).suffix.lower())

@@ -1,8 +1,9 @@
-"""Fetching what CorpusForge may not carry: the bad-word lists (CC BY 4.0) and Punkt's English model (Apache 2.0).
+"""Fetch resources that CorpusForge may not bundle: the bad-word lists (CC BY 4.0) and Punkt's English model (Apache
+2.0).
 
-Comes in: "badwords" or "punkt", and a local folder or nothing (then their public homes, at pinned commits). Goes out:
-files in the user's cache folder. All are read and checked by SHA-256 before the first is put in place, each under a
-temporary name. Proxies are those of the environment (HTTPS_PROXY, HTTP_PROXY, NO_PROXY), as `urllib.request` has it.
+They come from a local folder or from their public homes at pinned commits, and go to the user's cache folder. All files
+are checked by SHA-256 before the first is put in place, each under a temporary name. Proxies are those of the
+environment (HTTPS_PROXY, HTTP_PROXY, NO_PROXY), as `urllib.request` reads them.
 """
 
 from __future__ import annotations
@@ -174,8 +175,8 @@ def _open(opener: Opener, url: str, what: str) -> bytes:
         return opener(url)
     except (OSError, http.client.HTTPException, ValueError) as error:
         reason = error if isinstance(error, urllib.error.HTTPError) else getattr(error, "reason", error)
-        said = " ".join(str(reason).split()) or type(error).__name__
-        raise errors.ResourceMissing(url, f"cannot be fetched ({said})", _MEND.format(what)) from None
+        cause = " ".join(str(reason).split()) or type(error).__name__
+        raise errors.ResourceMissing(url, f"cannot be fetched ({cause})", _MEND.format(what)) from None
 
 
 def _read_url(url: str) -> bytes:
@@ -187,7 +188,7 @@ def _read_url(url: str) -> bytes:
         expected = answer.headers.get("Content-Length", "")
     if len(content) > MOST_BYTES:
         raise ValueError(f"the answer has more than {MOST_BYTES >> 20} MiB")
-    # Python's own check does not see an answer cut short where it was asked for at most so many bytes.
+    # Python's own check does not see a truncated answer when a limit is given to read.
     if expected.isdigit() and len(content) < int(expected):
         raise ValueError(f"the connection ended at {len(content)} of {expected} bytes")
     return content

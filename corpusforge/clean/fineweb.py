@@ -1,8 +1,8 @@
 """The rules of FineWeb, and the step of packs of the kind "fineweb".
 
-Comes in: a batch of DOCUMENTS. Goes out: which pages stay; no text changes. The rules are those that Penedo et al. 2024
-("The FineWeb Datasets", arXiv 2406.17557, section 3.6 and appendix E) added to Gopher's and C4's: pages of lists,
-menus and repeated lines go. Lines are cut at "\\n" and not stripped; those of white space alone do not count.
+The rules are those that Penedo et al. 2024 ("The FineWeb Datasets", arXiv 2406.17557, section 3.6 and appendix E) added
+to Gopher's and C4's: they drop pages of lists, menus and repeated lines, and change no text. Lines are cut at "\\n" and
+not stripped; those of white space alone do not count.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ the smoothing and its deviation, in units of 1 / BASE_FREQ."""
 LANES = 512
 """Documents that draw side by side: their factors and probabilities (5 MB) are near a core."""
 MANY, FEW, TAIL = 4, 8, 64
-"""Looks at a time: `MANY` while more than `TAIL` lanes are busy, else `FEW`. Draws behind the one that made a language
-sure are thrown away, but a look costs less where more are made at once. No result depends on it."""
+"""Looks at a time: `MANY` while more than `TAIL` lanes are busy, else `FEW`. Draws after the one that made a language
+certain are thrown away, but a look costs less where more are made at once. No result depends on it."""
 _WINDOW = 256  # random words read ahead for a lane. Half or more are taken: the 45 that are needed are always there.
 
 
@@ -83,7 +83,7 @@ def probabilities(ngrams: NGrams, table: Profiles, seed: int) -> F64:
 class _Lanes:
     """Documents in their trials. A lane is a document, its trial, and the n-grams that it will draw.
 
-    Of every lane the n-grams that its next words draw are known: ``rows``, and behind which word each is drawn:
+    Of every lane the n-grams that its next words draw are known: ``rows``, and after which word each is drawn:
     ``ends``. The first column is none: there ``ends`` is where the window starts. ``last`` is the last that is used.
     """
 
@@ -102,7 +102,7 @@ class _Lanes:
         self._last, self._ready = np.zeros(self.busy, np.int64), np.zeros(self.busy, np.int64)
 
     def read_ahead(self, draws: int) -> None:
-        """Have so many draws ready in every lane."""
+        """Prepare this many draws in every lane."""
         left = self._ready - self._last
         if left.min() >= draws:
             return
@@ -129,7 +129,7 @@ class _Lanes:
     def begin(self) -> None:
         """Start the trials of lanes that are new or through with one: smoothing, equal chances, one draw.
 
-        No look behind it whether a language is sure: no single n-gram makes one.
+        No look after it at whether a language is certain: no single n-gram makes one so.
         """
         lanes = self._fresh
         if not len(lanes):
@@ -181,13 +181,13 @@ class _Lanes:
 
     def replace(self, ended: I64, documents: I64) -> None:
         """Give ended lanes to new documents; take out those that none is left for."""
-        lanes, gone = ended[: len(documents)], ended[len(documents) :]
+        lanes, finished = ended[: len(documents)], ended[len(documents) :]
         self.documents[lanes] = documents
         self._trials[lanes] = self._last[lanes] = self._ready[lanes] = self._ends[lanes, 0] = 0
-        if not len(gone):
+        if not len(finished):
             return
         stays = np.ones(self.busy, bool)
-        stays[gone] = False
+        stays[finished] = False
         self._fresh = (np.cumsum(stays) - 1)[self._fresh[stays[self._fresh]]]
         for name in ("documents", "_trials", "_draws", "_seconds", "_weights", "chances", "_rows", "_ends", "_last",
                      "_ready"):  # fmt: skip

@@ -29,7 +29,7 @@ from corpusforge.arrays import F64, I32, I64, U32, Bools
 from corpusforge.text import text_bytes
 
 CODE_POINTS = 0x20000
-"""Code points with an entry of their own: every character of a profile, every one that langdetect 1.0.9 normalises
+"""Code points with an entry of their own: every character of a profile, every one that langdetect 1.0.9 normalizes
 (``utils/ngram.py``), and every upper-case letter of Unicode lie below; the rest is like the last."""
 
 SPACE, EDGE, OTHER = 0, 1, 2
@@ -106,7 +106,7 @@ def languages() -> tuple[str, ...]:
 
 
 def _matchable(found: list[dict[str, Any]], alphabet: set[str]) -> dict[str, int]:
-    """The n-grams that text can give, numbered: of normalised characters, none of spaces only, no space inside."""
+    """The n-grams that text can give, numbered: of normalized characters, none of spaces only, no space inside."""
     # A Python loop over 88,000 n-grams, once a process.
     grams: dict[str, int] = {}
     for profile in found:
@@ -171,7 +171,7 @@ class _DoubleArray:
     """Nodes laid over each other so that no two children share a place. Start 0 is no node's."""
 
     WINDOW = 2048
-    """Starts that are tried at once: most small nodes find one among so many while the array is half empty."""
+    """Starts tried at once: most small nodes fit one of them while the array is half empty."""
 
     def __init__(self, size: int, symbols: int) -> None:
         self._symbols = symbols
@@ -211,7 +211,7 @@ class _DoubleArray:
 
 
 MAX_CHARACTERS = 10_000
-"""Characters looked at, counted behind the removal of addresses (``detector.py``, max_text_length)."""
+"""Characters looked at, counted after the removal of addresses (``detector.py``, max_text_length)."""
 BLOCK_CHARACTERS = 1 << 16
 """Characters worked on at once: about 40 bytes each, so that a block stays in a core's cache."""
 
@@ -277,16 +277,16 @@ def _without_addresses(text: str) -> str:
 
 def _without_mail(text: str) -> str:
     """`Detector.MAIL_RE.sub`, looked for from every "@" and not from every letter."""
-    pieces: list[str] = []
+    parts: list[str] = []
     done, at = 0, text.find("@")
     while at >= 0:
         name = _BEFORE_AT.match(text[max(done, at - 64) : at][::-1])
         host = _BEHIND_AT.match(text, at + 1)
         if name and host:
-            pieces += [text[done : at - name.end()], " "]
+            parts += [text[done : at - name.end()], " "]
             done = host.end()
         at = text.find("@", max(done, at + 1))
-    return "".join([*pieces, text[done:]])
+    return "".join([*parts, text[done:]])
 
 
 def find_ngrams(texts: list[str], table: Profiles) -> NGrams:
@@ -310,7 +310,7 @@ def find_ngrams(texts: list[str], table: Profiles) -> NGrams:
 
 
 def _blocks(texts: list[str]) -> Iterator[list[str]]:
-    """Documents of about so many characters together."""
+    """Groups of documents of about `BLOCK_CHARACTERS` together."""
     sizes = np.cumsum([len(text) + 1 for text in texts])
     first = 0
     while first < len(texts):
@@ -355,7 +355,7 @@ def _without_latin(codes: U32, high: I64, edges: I64) -> tuple[U32, I64]:
 def _known(symbols: npt.NDArray[np.intp], table: Profiles) -> Bools:
     """Four flags a symbol: whether the n-grams of length 1, 2 and 3 that end with it count, and one unused.
 
-    None counts where it and the symbol before are upper case, and no longer ones behind two spaces.
+    None counts where it and the symbol before are upper case, and no longer ones after two spaces.
     """
     flags = np.zeros((len(symbols), 4), bool)
     large = symbols >= table.upper

@@ -40,7 +40,7 @@ def check_language(language: str, detector: str) -> None:
 
 @dataclass(frozen=True)
 class LanguageStep:
-    """Keeps pages in one language and says so in their column ``language``.
+    """Keeps pages in one language and writes it into their column ``language``.
 
     ``detector``: one of `detectors.DETECTORS`. ``min_probability`` binds answers of langdetect only.
     """
@@ -78,8 +78,8 @@ GROUP_CHARACTERS = 1 << 22
 """Characters of text whose n-grams are held at once, about 12 bytes each. No result depends on it."""
 
 CLEARLY_IN, CLEARLY_OUT, CLEAR_CHARACTERS = 50, 80, 150
-"""The cascade believes resiliparse where a page has so many characters and the wanted language is ahead of all others
-by 50 ranks, or behind the best by 80. Chosen on 58,000 pieces of the texts that `benchmarks/language_vs_langdetect.py`
+"""The cascade trusts resiliparse where a page is long enough and the requested language leads all others by 50 ranks,
+or trails the best by 80. Chosen on 58,000 parts of the texts that `benchmarks/language_vs_langdetect.py`
 reads: these values decide half of them and differ from langdetect on 0.03 % of all; 40 and 60 would decide a tenth
 more and differ on 0.17 %. docs/cleaning.md has the rates by kind of text."""
 _NO_CUTOFF = 1 << 30  # of detect_fast: name a language however far the text is from it

@@ -134,10 +134,10 @@ Numbers = I64 | F64
 
 
 class Findings:
-    """What became of the documents of a batch so far, and what is still in.
+    """The verdict on the documents of a batch so far, and which are still to be judged.
 
     ``reasons``: names of the codes; the first is "kept". ``codes``, ``details``: of all documents. ``texts``,
-    ``words``: of the documents ``numbers``, those that rules are asked about; `narrow` leaves out what went.
+    ``words``: of the documents ``numbers``, those still to be judged; `narrow` leaves out dropped ones.
     """
 
     def __init__(self, reasons: tuple[str, ...], texts: pa.StringArray) -> None:
@@ -148,7 +148,7 @@ class Findings:
         self.numbers: I64 = np.arange(len(texts))
 
     def narrow(self) -> None:
-        """Go on with the documents that broke no rule so far."""
+        """Continue with the documents that broke no rule so far."""
         kept = np.flatnonzero(self.codes[self.numbers] == KEPT)
         if len(kept) < len(self.numbers):
             self.texts = self.texts.take(pa.array(kept))
@@ -156,17 +156,17 @@ class Findings:
             self.numbers = self.numbers[kept]
 
     def at_most(self, reason: str, label: str, values: Numbers, limit: float) -> None:
-        """Documents with more than the limit go."""
+        """Drop documents above the limit."""
         if limit:
             self._drop(reason, label, values, limit, ">", values > limit)
 
     def at_least(self, reason: str, label: str, values: Numbers, limit: float) -> None:
-        """Documents with less than the limit go."""
+        """Drop documents below the limit."""
         if limit:
             self._drop(reason, label, values, limit, "<", values < limit)
 
     def drop(self, reason: str, chosen: Bools) -> None:
-        """Documents go for a reason that says it all."""
+        """Drop documents for a reason that needs no details."""
         kept = self.codes[self.numbers] == KEPT
         self.codes[self.numbers[chosen & kept]] = self.reasons.index(reason)
 
@@ -178,7 +178,7 @@ class Findings:
 
 
 def _shown(value: float, limit: float) -> str:
-    """A number with three digits behind the point, or as many as tell it from the limit.
+    """A number with three decimals, or as many as distinguish it from the limit.
 
     >>> _shown(12, 50), _shown(0.27351, 0.2), _shown(0.300004, 0.3)
     ('12', '0.274', '0.300004')
@@ -319,7 +319,7 @@ def _newline_runs(data: U8, offsets: I64, least: int) -> tuple[I64, I64]:
 
 
 def _cut(data: U8, lows: I64, highs: I64, cut_starts: I64, cut_stops: I64) -> Paragraphs:
-    """Documents ``data[lows[i]:highs[i]]`` without the cuts in them: always one piece more than cuts."""
+    """Documents ``data[lows[i]:highs[i]]`` without the cuts in them: always one span more than cuts."""
     before = np.searchsorted(cut_starts, lows)
     before = np.append(before, len(cut_starts))
     count = np.diff(before) + 1

@@ -52,7 +52,7 @@ def _unsettled(data: U8) -> I64:
     codes = _codes(data, wide)
     known = np.minimum(codes, _CODES - 1)
     changes, mark = tables.changes[known], tables.marks[known]
-    # Marks behind each other may stand in another order.
+    # Consecutive marks may have to be reordered.
     width = np.where(codes < 0x800, 2, np.where(codes < 0x10000, 3, 4))
     row = mark[:-1] & mark[1:] & (wide[:-1] + width[:-1] == wide[1:])
     changes[1:] |= row
@@ -62,10 +62,10 @@ def _unsettled(data: U8) -> I64:
 def _codes(data: U8, at: I64) -> I64:
     """Code points of the characters beyond ASCII that begin at some places."""
     lead = data[at].astype(np.int64)
-    behind = [data[np.minimum(at + k, len(data) - 1)].astype(np.int64) & 0x3F for k in (1, 2, 3)]
-    two = (lead & 0x1F) << 6 | behind[0]
-    three = (lead & 0x0F) << 12 | behind[0] << 6 | behind[1]
-    four = (lead & 0x07) << 18 | behind[0] << 12 | behind[1] << 6 | behind[2]
+    rest = [data[np.minimum(at + k, len(data) - 1)].astype(np.int64) & 0x3F for k in (1, 2, 3)]
+    two = (lead & 0x1F) << 6 | rest[0]
+    three = (lead & 0x0F) << 12 | rest[0] << 6 | rest[1]
+    four = (lead & 0x07) << 18 | rest[0] << 12 | rest[1] << 6 | rest[2]
     return np.asarray(np.where(lead < 0xE0, two, np.where(lead < 0xF0, three, four)))
 
 

@@ -54,7 +54,7 @@ class NormalWords:
         return found
 
     def ngrams(self, length: int) -> U64:
-        """The hash of ``length`` words from each word on, for all words that have so many behind them in the batch.
+        """The hash of ``length`` words from each word on, for all words followed by enough others in the batch.
 
         Whether they lie in one document is for the caller to see: word i does if ``i + length <= offsets[d + 1]``.
         """
@@ -134,15 +134,15 @@ def _split_wide(normal: U8) -> I64:
     codes = (normal[two] & 0x1F).astype(np.int64) << 6 | normal[two + 1] & 0x3F
     made = forms[codes]
     normal[two], normal[two + 1] = made >> 6 | 0xC0, made & 0x3F | 0x80
-    gone = [(two[made == 0], 2)]
+    spaces = [(two[made == 0], 2)]
     codes = (normal[three] & 0x0F).astype(np.int64) << 12 | (normal[three + 1] & 0x3F).astype(np.int64) << 6
     codes |= normal[three + 2] & 0x3F
     made = forms[codes]
     normal[three], normal[three + 1] = made >> 12 | 0xE0, made >> 6 & 0x3F | 0x80
     normal[three + 2] = made & 0x3F | 0x80
     four = at[lead == 0xF0]
-    gone += [(three[made == 0], 3), (four[normal[four + 1] == 0x9F], 4)]  # U+1F000 to U+1FFFF: pictures
-    for places, width in gone:
+    spaces += [(three[made == 0], 3), (four[normal[four + 1] == 0x9F], 4)]  # U+1F000 to U+1FFFF: pictures
+    for places, width in spaces:
         for k in range(width):
             normal[places + k] = _SPACE
     return np.asarray(three[alone[codes]])

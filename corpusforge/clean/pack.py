@@ -1,7 +1,7 @@
 """Rule packs as data: what all kinds have in common, and how a pack is read from TOML.
 
 A pack gives each value with its source, ``[min_words] value = 5 source = "..."``, and becomes a frozen dataclass with
-one field a rule. Rules that it does not name are off, so a pack goes on working when its kind gets a new rule. A pack
+one field a rule. Rules that it does not name are off, so a pack keeps working when its kind gets a new rule. A pack
 is data and nothing else: its values are numbers, words and lists of words, checked against the fields of its kind; no
 name in it is ever imported, called or opened.
 """
@@ -75,7 +75,7 @@ _TYPES = {
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The content of a pack's file. Raises `errors.RecipeInvalid` for what is no TOML, or far too large."""
+    """The content of a pack's file. Raises `errors.RecipeInvalid` for a file that is not TOML, or far too large."""
     with path.open("rb") as file:
         content = file.read(_MOST_BYTES + 1)
     if len(content) > _MOST_BYTES:

@@ -1,7 +1,6 @@
-"""The rule packs there are: bundled ones by name, anyone's by path, and the step that each kind of pack makes.
+"""The rule packs: bundled ones by name, a user's own by path, and the step that each kind of pack makes.
 
-Comes in: a name or the path of a TOML file. Goes out: a `pack.Pack` of the kind the file names (``kind = "c4"`` where
-it names none), and the `step.Step` that carries it out. Kinds are the table below; nothing else can be named.
+A pack names its kind (``kind = "c4"`` if it names none), one of `KINDS`; nothing else can be named.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from corpusforge.clean.step import Step
 
 
 class Settings(NamedTuple):
-    """Settings of a run that the step of a pack may need. ``sentences``: who counts them; ``badwords``: where the
+    """Settings of a run that the step of a pack may need. ``sentences``: the counter; ``badwords``: where the
     lists are; as in the recipe's section ``clean``."""
 
     sentences: str = "punkt"
@@ -89,7 +88,7 @@ def recorded_pack(name: str, values: Mapping[str, Any]) -> Pack | None:
 
 
 def step_of(pack: Pack, settings: Settings) -> Step:
-    """The step that carries a pack out."""
+    """The step that applies a pack."""
     return KINDS[pack.kind].step(pack, settings)
 
 
@@ -107,7 +106,7 @@ def diff_packs(a: Pack, b: Pack) -> list[tuple[str, Any, Any]]:
 
 
 def find_pack(name_or_path: str) -> Path:
-    """Where a pack lies. Raises `errors.InputMissing` with the names that exist."""
+    """The path of a pack. Raises `errors.InputMissing` with the names that exist."""
     path = Path(name_or_path)
     if path.suffix == ".toml" and os.path.isfile(name_or_path):  # noqa: PTH113 (false also for names that cannot be)
         return path

@@ -1,9 +1,9 @@
-"""Packs of the kind "patterns": anyone's own rules, as regular expressions.
+"""Packs of the kind "patterns": a user's own rules, as regular expressions.
 
-Comes in: documents. Goes out: the lines that hold one of ``drop_lines`` are gone, and the pages that hold one of
-``drop_pages``. The expressions are RE2's and run inside Arrow: in time linear in the text, whatever they are, without
-look-around and back-references. They are searched, case matters: ``^``, ``$`` and ``(?i)`` say otherwise. In a line
-``^`` and ``$`` are its edges, white space stripped; in a page those of the page, or with ``(?m)`` of its lines.
+Lines with a match of ``drop_lines`` are dropped, and so are pages with a match of ``drop_pages``. The expressions are
+RE2's and run inside Arrow, in time linear in the text, without look-around and back-references. They are searched, and
+case matters; ``^``, ``$`` and ``(?i)`` change that. In a line ``^`` and ``$`` are its edges, white space stripped; in a
+page those of the page, or with ``(?m)`` of its lines.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Patterns(Pack):
     drop_pages: tuple[str, ...] = rule((), "expressions, tried first; a page with a match is dropped whole")
 
     def check(self, where: str) -> None:
-        """Raises `errors.RecipeInvalid` for an expression that RE2 does not take."""
+        """Raises `errors.RecipeInvalid` for an expression that RE2 refuses."""
         for name, expressions in self.values().items():
             for number, expression in enumerate(expressions, 1):
                 wrong = _refused(expression)
@@ -55,7 +55,7 @@ def _refused(expression: str) -> str | None:
 
 @dataclass(frozen=True)
 class PatternsStep:
-    """Carries a pack of patterns out."""
+    """Applies a pack of patterns."""
 
     rules: Patterns
 
@@ -65,7 +65,7 @@ class PatternsStep:
         return self.rules.name
 
     def check(self) -> None:
-        """Nothing to be missed: the expressions were tried when the pack was read."""
+        """Nothing is needed: the expressions were compiled when the pack was read."""
 
     def resources(self) -> dict[str, Any]:
         """The pack's own values."""
@@ -84,18 +84,18 @@ class PatternsStep:
         rows = split_lines(texts)
         taken = first_match(rows.values, self.rules.drop_lines)
         owners = np.repeat(np.arange(len(texts)), np.diff(rows.offsets))
-        gone = np.flatnonzero((taken >= 0) & (codes[owners] == 0))
+        dropped = np.flatnonzero((taken >= 0) & (codes[owners] == 0))
         stays = np.asarray(pc.greater(pc.binary_length(rows.values), 0), bool)
-        stays[gone] = False
-        cut = np.bincount(owners[gone], minlength=len(texts)) > 0
+        stays[dropped] = False
+        cut = np.bincount(owners[dropped], minlength=len(texts)) > 0
         counts = LineCounts(np.diff(rows.offsets), np.bincount(owners[stays], minlength=len(texts)))
         codes[cut & (counts.stay == 0)] = REASONS.index("page:no-lines")
-        still = gone[codes[owners[gone]] == 0]
+        still = dropped[codes[owners[dropped]] == 0]
         numbers = still - rows.offsets[owners[still]]
         names = pa.array(self.rules.drop_lines).take(pa.array(taken[still]))
         ones = np.ones(len(still), np.int8)
         lines = dropped_lines(owners[still], numbers, ones, rows.values.take(pa.array(still)), names)
-        text = _without(texts, rows.values, rows.offsets, gone, cut)
+        text = _without(texts, rows.values, rows.offsets, dropped, cut)
         return Verdict(REASONS, codes, text, details, lines, LINE_REASONS, counts=counts)
 
 
@@ -108,12 +108,12 @@ def first_match(texts: pa.StringArray, expressions: Iterable[str]) -> I64:
     return found
 
 
-def _without(texts: pa.StringArray, lines: pa.StringArray, offsets: I64, gone: I64, changed: Any) -> pa.StringArray:
+def _without(texts: pa.StringArray, lines: pa.StringArray, offsets: I64, dropped: I64, changed: Any) -> pa.StringArray:
     """The texts that changed, put together again of the lines that stay; the others as they came."""
     if not changed.any():
         return texts
     stays = np.ones(len(lines), bool)
-    stays[gone] = False
+    stays[dropped] = False
     bounds = np.concatenate([[0], np.cumsum(stays)])[offsets].astype(np.int32)
     joined = pc.binary_join(pa.ListArray.from_arrays(bounds, lines.filter(pa.array(stays))), "\n")
     return pc.if_else(pa.array(changed), joined, texts)

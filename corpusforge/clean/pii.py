@@ -45,9 +45,9 @@ class PiiStep:
         return "pii"
 
     def check(self) -> None:
-        """Raises `errors.RecipeInvalid` where an action or kind is none."""
+        """Raises `errors.RecipeInvalid` for an unknown action or kind."""
         if self.action not in ("mask", "drop"):
-            raise errors.RecipeInvalid("clean.pii", f"{self.action!r} is no action", "use off, mask or drop")
+            raise errors.RecipeInvalid("clean.pii", f"{self.action!r} is not an action", "use off, mask or drop")
         if not self.kinds or set(self.kinds) - set(KINDS):
             raise errors.RecipeInvalid("clean.pii_kinds", f"{list(self.kinds)}", f"name some of {', '.join(KINDS)}")
 
@@ -87,8 +87,8 @@ def _details(owners: I64, edits: Codes) -> dict[int, str]:
     # A Python loop with a reason: over dropped documents only.
     for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
         owner, kind = divmod(pair, len(EDITS))
-        said = f"{count} {EDITS[kind].removeprefix('text:')}"
-        details[owner] = f"{details[owner]}, {said}" if owner in details else said
+        text = f"{count} {EDITS[kind].removeprefix('text:')}"
+        details[owner] = f"{details[owner]}, {text}" if owner in details else text
     return details
 
 
@@ -96,11 +96,11 @@ def mask(texts: pa.StringArray, finds: Finds) -> pa.StringArray:
     """The column with every find replaced by the mask of its kind."""
     data, offsets = text_bytes(texts)
     cuts = union(offsets, finds.starts, finds.stops)
-    pieces = slices(data, cuts)
-    found = np.zeros(len(pieces), bool)
+    parts = slices(data, cuts)
+    found = np.zeros(len(parts), bool)
     found[np.searchsorted(cuts, finds.starts)] = True
     masks = pa.array(MASKS).take(pa.array(finds.kinds))
-    replaced = pc.replace_with_mask(pieces, pa.array(found), masks)
+    replaced = pc.replace_with_mask(parts, pa.array(found), masks)
     bounds = np.searchsorted(cuts, offsets).astype(np.int32)
     return pc.binary_join(pa.ListArray.from_arrays(pa.array(bounds), replaced), "")
 
@@ -117,7 +117,7 @@ class Reader(NamedTuple):
     offsets: I64
 
     def edges(self, where: I64) -> tuple[I64, I64]:
-        """First byte of the document that each place lies in, and the one behind its last."""
+        """First byte of the document that each place lies in, and the one after its last."""
         document = np.searchsorted(self.offsets, where, "right") - 1
         return self.offsets[document], self.offsets[document + 1]
 
@@ -133,7 +133,7 @@ class Reader(NamedTuple):
 
 EMAIL, IPV4, IPV6, PHONE = range(4)
 
-IPV6_BYTES = 36  # of an IPv6 address behind its first group, with one more to see that it ends
+IPV6_BYTES = 36  # of an IPv6 address after its first group, with one more to see that it ends
 MIN_OCTET = 20  # "1.2.3.4": numbers all below are versions and headings, as good as never addresses of people
 MIN_DIGITS, MAX_DIGITS = 9, 15  # of an international number with its country code; the most: ITU-T E.164, section 6
 PHONE_GROUPS = 8  # groups of digits in an international number, at most
@@ -352,7 +352,7 @@ def _is_one_of(values: U8, members: bytes) -> Bools:
 
 
 LOCAL_BYTES = 64  # of an address before the "@": RFC 5321, section 4.5.3.1.1
-DOMAIN_BYTES = 128  # looked at behind it; RFC 5321 allows 255, but real ones are shorter
+DOMAIN_BYTES = 128  # read after it; RFC 5321 allows 255, but real ones are shorter
 
 _LOCAL = ALNUM | bytes_in(b"._%+-")
 _LEAD, _TRAIL = bytes_in(range(0xC3, 0xD4)), bytes_in(range(0x80, 0xC0))

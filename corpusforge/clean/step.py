@@ -34,7 +34,7 @@ class DroppedLines:
 
     ``documents``: number of the document in the batch, ascending. ``numbers``: of the line in the text that came to
     the step (`str.splitlines`), ascending in a document. ``codes``: see `Verdict.line_reasons`. The text of line i is
-    ``data[starts[i]:stops[i]]``. ``details``: makes the column of details, for when rejects are asked for.
+    ``data[starts[i]:stops[i]]``. ``details``: makes the column of details, for when rejects are requested.
     """
 
     documents: I64
@@ -75,7 +75,7 @@ def dropped_lines(
 
 
 class Edits(NamedTuple):
-    """Pieces of text changed inside documents that stay: counted under ``reasons``, not kept one by one.
+    """Parts of text changed inside documents that stay: counted under ``reasons``, not kept one by one.
 
     ``codes``: one an edit, an index into ``reasons``. ``sizes``: bytes of the text that was replaced.
     ``documents``: number of the document in the batch.
@@ -96,11 +96,11 @@ class LineCounts(NamedTuple):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a step found.
+    """The decisions of a step about a batch.
 
     ``reasons``: names of the codes of documents (``page:*``); the first is "kept". ``codes``: one a document.
     ``details``: ``{document number: what the rule saw}``, of dropped documents. ``texts``: the text of all documents
-    behind the step, the column that came in where nothing changed; of dropped documents it may be anything but null.
+    after the step, the column that came in where nothing changed; of dropped documents it may be anything but null.
     ``lines``, ``line_reasons``: lines taken from documents that stay, and the names of their codes (the first unused).
     ``language``: the language of all documents, where the step looked at it. ``edits``: text changed in place.
     ``counts``: where the step read lines.
@@ -221,21 +221,21 @@ def _by_step(dropped_by: npt.NDArray[np.int16]) -> list[tuple[int, I64]]:
 def _as_they_came(parts: tuple[StepLines, ...]) -> list[I64]:
     """Line numbers of each step as they were in the text that came, before earlier steps took lines.
 
-    Of a document whose lines ``d_0 < d_1 < ...`` are gone, line k of what is left was line k + (how many of the
-    ``d_j - j`` are at most k). Documents are told apart by adding a multiple of a number larger than all lines.
+    Of a document whose lines ``d_0 < d_1 < ...`` were dropped, line k of what is left was line k + (how many of the
+    ``d_j - j`` are at most k). Documents are distinguished by adding a multiple of a number larger than all lines.
     """
     found: list[I64] = []
-    gone = np.empty(0, np.int64)  # document and line in one number, ascending
+    dropped = np.empty(0, np.int64)  # document and line in one number, ascending
     for part in parts:
         numbers = part.lines.numbers
-        if len(gone):
+        if len(dropped):
             base = part.lines.documents << _SHIFT
-            first = np.searchsorted(gone, gone >> _SHIFT << _SHIFT)  # of the same document
-            shifted = gone - (np.arange(len(gone)) - first)
-            before = np.searchsorted(gone, base)
+            first = np.searchsorted(dropped, dropped >> _SHIFT << _SHIFT)  # of the same document
+            shifted = dropped - (np.arange(len(dropped)) - first)
+            before = np.searchsorted(dropped, base)
             numbers = numbers + np.searchsorted(shifted, base + numbers, "right") - before
         found.append(numbers)
-        gone = np.sort(np.concatenate([gone, (part.lines.documents << _SHIFT) + numbers]))
+        dropped = np.sort(np.concatenate([dropped, (part.lines.documents << _SHIFT) + numbers]))
     return found
 
 
@@ -243,7 +243,7 @@ _SHIFT = 32  # a text of Arrow's string type has fewer lines than this many bits
 
 
 def tallies_of(outcome: Outcome) -> Tallies:
-    """Rows and bytes per reason of a batch; ``bytes`` of the page as it came, of the stripped line, or of the piece of
+    """Rows and bytes per reason of a batch; ``bytes`` of the page as it came, of the stripped line, or of the part of
     text that was replaced."""
     tallies: Tallies = {}
     sizes = np.asarray(pc.binary_length(outcome.documents["text"]))

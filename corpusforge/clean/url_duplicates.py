@@ -28,7 +28,7 @@ import xxhash
 
 from corpusforge import shards
 from corpusforge.arrays import U64, Bools
-from corpusforge.clean.urls import normalise_urls
+from corpusforge.clean.urls import normalize_urls
 from corpusforge.engine import Engine
 from corpusforge.progress import Progress
 from corpusforge.schemas import REJECTS
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 ORIGINS = pa.schema(
     [
-        pa.field("hash", pa.uint64(), nullable=False),  # xxh3-64 of the normalised URL
+        pa.field("hash", pa.uint64(), nullable=False),  # xxh3-64 of the normalized URL
         pa.field("time", pa.uint64(), nullable=False),  # `order_of_times`
         pa.field("content", pa.uint64(), nullable=False),  # a hash of it
         pa.field("high", pa.uint64(), nullable=False),  # the first 16 digits of DOCUMENTS.id
@@ -56,7 +56,7 @@ OLDER = pa.schema([pa.field(name, pa.uint64(), nullable=False) for name in ("hig
 """One row an older copy: its id and that of the newest."""
 
 BLOCK_BYTES = 48
-"""Bytes a record in a block: the columns of ORIGINS and the unit, one behind the other, little-endian uint64."""
+"""Bytes a record in a block: the columns of ORIGINS and the unit, one after another, little-endian uint64."""
 
 OLDER_BYTES = 32
 """Bytes an older copy in `find_older`'s answer: the columns of OLDER."""
@@ -68,7 +68,7 @@ PARTITIONS = 64
 
 OLDER_COPY = "page:older-copy"
 
-# As work.dedupe has it, measured there: Beam's local runner holds about 3.5 times of what it shuffles. Here every
+# As measured for deduplication: Beam's local runner holds about 3.5 times of what it shuffles. Here every
 # record is shuffled once, and at worst every one again as an older copy; sorting one partition takes its block, its
 # columns, an order and the ordered columns.
 _SHUFFLE_FACTOR = 3.5
@@ -113,7 +113,7 @@ def _compare(engine: Engine, units: Sequence[int], older: OlderCopies, round: in
 
 
 def forget(older: OlderCopies) -> None:
-    """Remove what a comparison left, its marks first, so that what is half removed is never taken for whole."""
+    """Remove the files of a comparison, its markers first, so that a half-removed one is never taken for complete."""
     for number in range(older.rounds):
         shards.remove(older.mark(number))
     shards.remove(older.scratch)
@@ -131,7 +131,7 @@ def plan_rounds(records: int, memory_bytes: int, partitions: int) -> int:
 
 @dataclass(frozen=True)
 class OlderCopies:
-    """What a comparison in so many rounds found, in a folder of its own. Picklable: goes with the work of a unit."""
+    """The result of a comparison in some rounds, in a folder of its own. Picklable: travels with the work of a unit."""
 
     scratch: str
     rounds: int
@@ -142,7 +142,7 @@ class OlderCopies:
         return shards.join(self.scratch, f"older-{self.rounds}")
 
     def mark(self, round: int) -> str:
-        """The file that says that a round is through."""
+        """The marker file of a finished round."""
         return shards.join(self.folder, f"round-{round}.json")
 
     def write(self, round: int, unit: int, packed: Iterable[bytes]) -> None:
@@ -212,7 +212,7 @@ def blocks(folder: str, partitions: int, round: int, rounds: int, unit: int) -> 
 
 
 def _slots(hashes: U64, slots: int) -> U64:
-    """Which of so many equal ranges of 64-bit numbers each hash lies in (as work.dedupe)."""
+    """Which of equal ranges of 64-bit numbers each hash lies in."""
     return (hashes >> np.uint64(32)) * np.uint64(slots) >> np.uint64(32)
 
 
@@ -222,10 +222,10 @@ _EPOCH = np.int64(1) << np.int64(62)
 
 def origins_of(ids: pa.Array, urls: pa.Array, times: pa.Array, content: pa.Array) -> pa.RecordBatch:
     """The ORIGINS rows of some records; ``times``: timestamps in seconds."""
-    normalised = normalise_urls(urls)
-    chosen = pc.fill_null(pc.not_equal(normalised, ""), False)
+    normalized = normalize_urls(urls)
+    chosen = pc.fill_null(pc.not_equal(normalized, ""), False)
     high, low = id_words(ids.filter(chosen))
-    hashes, times = _hashes(normalised.filter(chosen)), order_of_times(times.filter(chosen))
+    hashes, times = _hashes(normalized.filter(chosen)), order_of_times(times.filter(chosen))
     columns = [*map(pa.array, (hashes, times)), content.filter(chosen), pa.array(high), pa.array(low)]
     return pa.RecordBatch.from_arrays(columns, schema=ORIGINS)
 
@@ -329,26 +329,26 @@ def _unpack(blocks: Iterable[bytes], columns: int) -> list[U64]:
     return [np.concatenate([part[k] for part in parts]).astype(np.uint64, copy=False) for k in range(columns)]
 
 
-def _hashes(normalised: pa.StringArray) -> U64:
+def _hashes(normalized: pa.StringArray) -> U64:
     # A loop with a reason: one C call a URL (0.2 us) against kilobytes of page each.
     digest = xxhash.xxh3_64_intdigest
-    return np.fromiter((digest(url.encode()) for url in normalised.to_pylist()), np.uint64, len(normalised))
+    return np.fromiter((digest(url.encode()) for url in normalized.to_pylist()), np.uint64, len(normalized))
 
 
 def leave_out(raw: RawBatch, older: Older) -> RawBatch:
-    """A batch of the reader without older copies, which become rejects behind its own."""
+    """A batch of the reader without older copies, which become rejects after its own."""
     found, kept = older.among(raw.documents["id"])
     if not found.any():
         return raw
-    gone = raw.documents.filter(pa.array(found))
+    older_rows = raw.documents.filter(pa.array(found))
     columns = {
-        "document": gone["id"],
-        "line": pa.nulls(gone.num_rows, pa.int32()),
-        "reason": pa.repeat(OLDER_COPY, gone.num_rows),
+        "document": older_rows["id"],
+        "line": pa.nulls(older_rows.num_rows, pa.int32()),
+        "reason": pa.repeat(OLDER_COPY, older_rows.num_rows),
         "detail": pc.binary_join_element_wise("the newest copy is", kept, " "),
-        "step": pa.repeat("urls", gone.num_rows),
+        "step": pa.repeat("urls", older_rows.num_rows),
     }
-    arrays = [(columns.get(f.name) if f.name in columns else gone[f.name]) for f in REJECTS]
+    arrays = [(columns.get(f.name) if f.name in columns else older_rows[f.name]) for f in REJECTS]
     made = [_cast(column, f.type) for column, f in zip(arrays, REJECTS, strict=True)]
     both = pa.Table.from_batches([raw.rejects, pa.RecordBatch.from_arrays(made, schema=REJECTS)], REJECTS)
     rejects = both.unify_dictionaries().combine_chunks().to_batches()[0]

@@ -36,42 +36,42 @@ _SCHEME = r"https?://(www\.)?"
 
 _TRACKING = r"\?(utm_|ref|feed).*"
 """Deleted up to the end of the line: marks of campaigns, referrers and feeds (the same function). ``?refresh=1`` goes
-as well, ``&utm_`` behind another parameter stays."""
+as well, ``&utm_`` after another parameter stays."""
 
 
-def normalise_urls(urls: pa.Array) -> pa.StringArray:
+def normalize_urls(urls: pa.Array) -> pa.StringArray:
     """URLs without scheme, ``www.``, tracking parameters and trailing slashes; null stays null.
 
-    >>> normalise_urls(pa.array(["https://www.a.org/b/?utm_source=x", "http://a.org/?q=1", None])).to_pylist()
+    >>> normalize_urls(pa.array(["https://www.a.org/b/?utm_source=x", "http://a.org/?q=1", None])).to_pylist()
     ['a.org/b', 'a.org/?q=1', None]
     """
     bare = pc.replace_substring_regex(urls, _SCHEME, "")
     return pc.utf8_rtrim(pc.replace_substring_regex(bare, _TRACKING, ""), "/")
 
 
-def md5_words(normalised: pa.Array) -> tuple[U64, U64]:
+def md5_words(normalized: pa.Array) -> tuple[U64, U64]:
     """MD5 of each string as a number of 128 bits: its high and its low word. Null counts as the empty string.
 
     A loop with a reason: one C call a URL (0.5 us), and C4 draws by this very number.
     """
     digest = hashlib.md5
-    data = b"".join(digest((url or "").encode(), usedforsecurity=False).digest() for url in normalised.to_pylist())
+    data = b"".join(digest((url or "").encode(), usedforsecurity=False).digest() for url in normalized.to_pylist())
     words = np.frombuffer(data, ">u8").reshape(-1, 2).astype(np.uint64)
     return words[:, 0], words[:, 1]
 
 
-def md5_remainders(normalised: pa.Array, divisor: int) -> U64:
+def md5_remainders(normalized: pa.Array, divisor: int) -> U64:
     """MD5 of each string modulo ``divisor`` (at most 2^31). C4's validation part: 0 of 1000.
 
     >>> md5_remainders(pa.array(["a.org"]), 1000).tolist() == [int(hashlib.md5(b"a.org").hexdigest(), 16) % 1000]
     True
     """
-    high, low = md5_words(normalised)
+    high, low = md5_words(normalized)
     by = np.uint64(divisor)
     return ((high % by) * np.uint64((1 << 64) % divisor) + low % by) % by
 
 
-def is_drawn(normalised: pa.Array, share: float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def is_drawn(normalized: pa.Array, share: float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Which URLs fall into the first ``share`` by their MD5: ``md5 % b < a`` where ``share`` is ``a / b``.
 
     As in tensorflow-datasets (``get_badwords_filter_fn``), where a / b is the exact value of the float, b a power of 2.
@@ -80,7 +80,7 @@ def is_drawn(normalised: pa.Array, share: float) -> np.ndarray[tuple[int], np.dt
     ([True, True], [False])
     """
     above, below = float.as_integer_ratio(share)
-    _, low = md5_words(normalised)
+    _, low = md5_words(normalized)
     if below > 1 << 63:  # shares below 2^-10 that are no short binary fraction have finer steps than the low word
         low, above, below = low >> np.uint64(1), int(share * (1 << 63)), 1 << 63
     return np.asarray((low & np.uint64(below - 1)) < np.uint64(above))
@@ -170,10 +170,10 @@ class UrlLists:
     def _expressions(self) -> list[tuple[list[str], str]]:
         entries = pc.unique(read_entries(self.block_substrings, "urls.block_substrings")).to_pylist()
         if len(entries) > _MOST_SUBSTRINGS:
-            what = f"{len(entries)} substrings, where {_MOST_SUBSTRINGS} are the most"
+            what = f"{len(entries)} substrings, the limit is {_MOST_SUBSTRINGS}"
             raise errors.RecipeInvalid("urls.block_substrings", what, "put names of domains into urls.block")
         if long := next((entry for entry in entries if len(entry) > _LONGEST_SUBSTRING), None):
-            what = f"'{long[:40]}...' has {len(long)} characters, where {_LONGEST_SUBSTRING} are the most"
+            what = f"'{long[:40]}...' has {len(long)} characters, the limit is {_LONGEST_SUBSTRING}"
             raise errors.RecipeInvalid("urls.block_substrings", what, "give parts of URLs")
         return [(group, f"(?i){'|'.join(escape(entry) for entry in group)}") for group in _groups(entries)]
 
@@ -185,7 +185,7 @@ class UrlLists:
 
 
 def _groups(entries: list[str]) -> list[list[str]]:
-    """Entries one behind the other, in runs of up to `_GROUP` characters."""
+    """Consecutive entries, in runs of up to `_GROUP` characters."""
     ends = np.cumsum([len(entry) for entry in entries])
     runs = ends // _GROUP
     bounds = [0, *(np.flatnonzero(np.diff(runs)) + 1).tolist(), len(entries)]
@@ -282,7 +282,7 @@ def _in_dns_letters(names: pa.StringArray) -> pa.StringArray:
 
 
 def _suffixes(hosts: pa.StringArray) -> tuple[I64, pa.StringArray]:
-    """Every suffix of each host that begins at its start or behind a dot, longest first: (row of the host, suffix)."""
+    """Every suffix of each host that begins at its start or after a dot, longest first: (row of the host, suffix)."""
     data, offsets = text_bytes(hosts)
     dots = np.flatnonzero(data[offsets[0] : offsets[-1]] == ord(".")) + offsets[0]
     starts = np.sort(np.concatenate([offsets[:-1], dots + 1]))
@@ -312,8 +312,8 @@ def _hash_each(names: pa.StringArray) -> U64:
     hashes = np.empty(len(names), np.uint64)
     for first in range(0, len(names), _RUN):
         pairs = itertools.pairwise(offsets[first : first + _RUN + 1].tolist())
-        behind = min(first + _RUN, len(names))
-        hashes[first:behind] = np.fromiter((digest(view[a:b]) for a, b in pairs), np.uint64, behind - first)
+        stop = min(first + _RUN, len(names))
+        hashes[first:stop] = np.fromiter((digest(view[a:b]) for a, b in pairs), np.uint64, stop - first)
     return hashes
 
 
@@ -343,19 +343,19 @@ def _read_lines(path: str, key: str) -> pa.StringArray:
         raise errors.RecipeInvalid(path, f"is not UTF-8 ({error.reason})", "write one entry a line, in UTF-8") from None
     except OSError as error:
         what = f"the list of {key} cannot be read ({error.strerror or error})"
-        raise errors.ResourceMissing(path, what, "check the path behind the @") from None
+        raise errors.ResourceMissing(path, what, "check the path after the @") from None
 
 
 def load_domains(entries: Sequence[str], key: str) -> Domains:
     """The domains of a list in a recipe. ``*.a.org``, ``.a.org`` and ``https://a.org/`` all mean ``a.org``.
 
-    Raises what `read_entries` raises, and `errors.RecipeInvalid` for an entry that is no domain.
+    Raises what `read_entries` raises, and `errors.RecipeInvalid` for an entry that is not a domain.
     """
     given = read_entries(entries, key)
     names = pc.replace_substring_regex(pc.utf8_lower(given), r"^(?:https?://)?(?:\*\.|\.)?", "")
     names = pc.replace_substring_regex(names, r"\.?/?$", "")
     wrong = pc.or_(pc.match_substring_regex(names, _NO_NAME), pc.greater(pc.binary_length(names), 4 * _LONGEST))
     if (bad := given.filter(wrong)) and len(bad):
-        what = f"'{bad[0].as_py()[:80]}' is no domain"
+        what = f"'{bad[0].as_py()[:80]}' is not a domain"
         raise errors.RecipeInvalid(key, what, "write names like example.org; for parts of URLs use block_substrings")
     return Domains(pc.unique(_in_dns_letters(names)))

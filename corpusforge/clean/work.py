@@ -77,7 +77,7 @@ class CleanWork:
     older: OlderCopies | None = None
 
     def __call__(self, unit: Unit, advance: Advance) -> UnitResult:
-        """Clean a unit behind what its finished shards already cover."""
+        """Clean a unit, after the part that its finished shards already cover."""
         from corpusforge.documents.read import read_unit
 
         tables = {"documents": (DOCUMENTS, "parquet")}
@@ -132,7 +132,7 @@ def tally_rejects(rejects: pa.RecordBatch) -> Tallies:
 def all_statistics(raw: RawBatch, cleaned: Cleaned) -> dict[str, Any]:
     """Counts of one batch: raw records read, and what the rules counted.
 
-    Not the raw bytes: a unit that goes on after a crash passes over some of them again, and would count them twice.
+    Not the raw bytes: a unit that resumes after a crash reads some of them again, and would count them twice.
     """
     found = {**cleaned.statistics, "records_in": raw.records}
     if OLDER_COPY in (tallies := tally_rejects(raw.rejects)):  # documents too, though the rules never saw them

@@ -1,9 +1,9 @@
-"""Bytes to text: which encoding a page or a file is in.
+"""Decode bytes: which encoding a page or a file is in.
 
-Comes in: bytes and what was declared about them. Goes out: text. The one decision, as the WHATWG Encoding and HTML
-standards order it: a byte order mark, the HTTP header, `<meta>` in the first 1,024 bytes, then detection (uchardet, by
-resiliparse). A declared encoding that does not fit its bytes loses to the next one; a few broken bytes among many good
-ones do not count as not fitting. Labels mean what browsers mean by them (latin1 is windows-1252).
+The order is that of the WHATWG Encoding and HTML standards: a byte order mark, the HTTP header, `<meta>` in the first
+1,024 bytes, then detection (uchardet, by resiliparse). A declared encoding that does not fit its bytes loses to the
+next one; a few broken bytes among many good ones do not count against it. Labels mean what browsers mean by them
+(latin1 is windows-1252).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def candidates(data: bytes, declared: str | None, *, is_html: bool) -> Iterator[
         yield named
     if is_html and (found := _META.search(data, 0, 1024)):
         label = known((found[1] or found[2]).decode("ascii", "replace"))
-        # A <meta> that could be read byte by byte cannot be UTF-16, whatever it says (HTML standard, 13.2.3.2).
+        # A <meta> that could be read byte by byte cannot be UTF-16, whatever it claims (HTML standard, 13.2.3.2).
         if label:
             yield "utf-8" if label.startswith("utf-16") else label
     if wide := _wide(data[:1024]):
@@ -91,7 +91,7 @@ def candidates(data: bytes, declared: str | None, *, is_html: bool) -> Iterator[
 
 
 def _wide(head: bytes) -> str | None:
-    """UTF-16 or UTF-32 without its mark, told by where NULs stand (text that is mostly ASCII)."""
+    """UTF-16 or UTF-32 without its mark, recognized by the positions of NULs (text that is mostly ASCII)."""
     shares = [head[i::4].count(0) / max(1, len(head) // 4) for i in range(4)]
     return _NUL_PLACES.get("".join("0" if share > 0.4 else "x" for share in shares))
 
@@ -135,7 +135,7 @@ def detect(data: bytes) -> str:
 
 
 def of_stream(head: bytes) -> str:
-    """The codec of a file from its first bytes, for reading it piece by piece."""
+    """The codec of a file from its first bytes, for reading it in chunks."""
     for mark, encoding in MARKS:
         if head.startswith(mark):
             return encoding

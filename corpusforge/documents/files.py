@@ -1,8 +1,8 @@
-"""Opening inputs: local paths and fsspec URLs, and what stands in compressed ones.
+"""Open inputs, local paths and fsspec URLs, and decompress them.
 
-Comes in: a path. Goes out: a binary file, or its content as decompressed blocks. The one decision: the codec is told by
-the first bytes, never by the name, and a stream that breaks off or fails its checksum raises `Damaged` only after all
-that came before has been handed out. No step holds more than a few megabytes, however hard the data was compressed.
+The codec is recognized by the first bytes, never by the name. A stream that breaks off or fails its checksum raises
+`Damaged` only after all its good content has been returned. No step holds more than a few megabytes, however hard the
+data was compressed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ READ = 1 << 20
 """Bytes of a plain file in one read, and the most that one step of decompression yields."""
 
 _PACKED = 1 << 18
-"""Bytes of a compressed file in one read: small, since what stands behind a member is copied."""
+"""Bytes of a compressed file in one read: small, since what follows a member is copied."""
 
 _FEED = 512
 """Compressed bytes fed at once to zstd, whose API has no bound on output; 4 bytes can stand for 128 KiB (RFC 8878,
@@ -84,7 +84,7 @@ def codec_of(head: bytes) -> str:
 def blocks(file: BinaryIO) -> Iterator[bytes]:
     """The content of a file from where it stands, decompressed where its first bytes say so.
 
-    Raises `Damaged` behind the last good block.
+    Raises `Damaged` after the last good block.
     """
     first = file.read(_PACKED)
     codec = codec_of(first)
@@ -105,7 +105,7 @@ def _start(codec: str) -> Any:
 
 
 def _members(data: bytes, file: BinaryIO, codec: str) -> Iterator[bytes]:
-    """gzip, bzip2 or xz: one member after another; zero bytes between or behind them are padding."""
+    """gzip, bzip2 or xz: one member after another; zero bytes between or after them are padding."""
     reader = _start(codec)
     fresh = False
     while data or (data := file.read(_PACKED)):
@@ -145,16 +145,16 @@ def _zstd(data: bytes, file: BinaryIO) -> Iterator[bytes]:
         view = memoryview(data)
         data, place = b"", 0
         while place < len(view):
-            piece = view[place : place + _FEED]
+            chunk = view[place : place + _FEED]
             if fresh:
                 reader, fresh = decompressor.decompressobj(), False
             try:
-                out = reader.decompress(piece)
+                out = reader.decompress(chunk)
             except zstandard.ZstdError as error:
                 raise Damaged(f"zstd: {error}") from None
             if out:
                 yield out
-            place += len(piece)
+            place += len(chunk)
             if reader.eof:
                 fresh, place = True, place - len(reader.unused_data)
     if not fresh:

@@ -1,8 +1,7 @@
 """Hugging Face `datasets`: a hub name or a local folder, streamed.
 
-Comes in: a name, a configuration, a split. Goes out: RECORDS; a record's position is its row in the split. The one
-decision: rows are streamed in the order of the dataset's own files and a resumed unit passes over finished rows
-(`IterableDataset.skip`), so nothing is stored and nothing depends on a cache.
+A record's position is its row in the split. Rows are streamed in the order of the dataset's own files, and a resumed
+unit skips finished rows (`IterableDataset.skip`), so nothing is stored and nothing depends on a cache.
 """
 
 from __future__ import annotations

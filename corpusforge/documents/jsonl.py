@@ -107,7 +107,7 @@ def _in_span(file: BinaryIO, span: Span, limit: int) -> Iterator[Lines]:
 
 
 def _regrouped(source: Iterator[bytes]) -> Iterator[bytes]:
-    """The same bytes in blocks worth parsing. `Damaged` passes through behind what came before it."""
+    """The same bytes in blocks worth parsing. `Damaged` passes through after what came before it."""
     parts: list[bytes] = []
     try:
         for data in source:
@@ -206,7 +206,7 @@ def _by_arrow(part: Lines, starts: I64, columns: Columns) -> pa.RecordBatch | No
 
 
 def _timestamp_type(part: Lines, start: int, column: str) -> pa.DataType:
-    """Arrow must be told the type; the block's first line tells it."""
+    """Arrow needs the type; it is taken from the block's first line."""
     try:
         value = json.loads(part.data[start : part.data.find(b"\n", start) + 1 or None]).get(column)
     except (ValueError, RecursionError):

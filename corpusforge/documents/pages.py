@@ -221,7 +221,7 @@ def _decompressed(body: bytes, encoding: str, limit: int) -> bytes:
 
 
 def _bounded(body: bytes, limit: int) -> bytes:
-    """gzip or zstd, up to the limit. Rubbish behind a whole member is ignored, as browsers do."""
+    """gzip or zstd, up to the limit. Garbage after a whole member is ignored, as browsers do."""
     parts, size = [], 0
     try:
         for part in blocks(io.BytesIO(body)):

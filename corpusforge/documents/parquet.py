@@ -44,7 +44,7 @@ _TOGETHER = 4 << 20
 """Bytes up to which small batches are put together."""
 
 _PAGE = 4
-"""A page may unpack to so many times the longest record: Arrow unpacks a page whole. Writers' default is 1 MiB a page
+"""Limit of an unpacked page, in longest records: Arrow unpacks a page whole. Writers' default is 1 MiB a page
 (parquet-format, and Arrow's ``data_page_size``); some make one of a whole row group."""
 
 
@@ -72,7 +72,7 @@ def read_parquet(
 ) -> Iterator[ReaderOutput]:
     """The rows of the row groups that begin inside ``span``.
 
-    Raises `errors.InputUnreadable` for a file that is no Parquet or has no such text column. A row group that is
+    Raises `errors.InputUnreadable` for a file that is not Parquet or has no such text column. A row group that is
     damaged inside is one reject from the first row that cannot be read.
     """
     if not file.read(1):
@@ -309,7 +309,7 @@ def _read_header(file: BinaryIO, position: int) -> tuple[dict[int, Any], int]:
         try:
             reader = _Compact(data)
             return reader.structure(0), reader.position
-        except IndexError:  # the header goes on
+        except IndexError:  # the header continues
             if len(data) < size:
                 break
             size *= 8

@@ -1,8 +1,7 @@
-"""Plain text: a file is a document, or blank lines stand between documents.
+"""Plain text: a file is a document, or blank lines separate documents.
 
-Comes in: a file, compressed or not. Goes out: RECORDS; a position counts documents of the file from 0. The one
-decision: the encoding is told once for a file, from its mark or its first 128 KB; what does not fit it later becomes
-U+FFFD. In whole-file mode all of it is looked at.
+A position counts the documents of the file from 0. A file has one encoding, taken from its mark or its first 128 KB (of
+the whole file if it is one document); what does not fit it later becomes U+FFFD.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def plan_units(
     ``leave_out``: a folder or URL that is no input wherever it lies, as the output is.
 
     Raises `errors.InputMissing` for a path that matches nothing, `errors.InputUnreadable` for files that may not be
-    read or whose format cannot be told.
+    read or whose format cannot be determined.
     """
     if not paths:
         raise errors.InputMissing("input", "no path is named", "name files, folders, globs or URLs")
@@ -152,7 +152,7 @@ def _local_files(path: str, leave_out: str) -> list[Found]:
 
 
 def _walk(top: Path, leave_out: str) -> Iterator[Path]:
-    """The files below a folder: those of its own tree, then those behind links, so that a file's own name is first."""
+    """The files below a folder: those of its own tree, then those reached by links, so that a file's own name is first."""
     seen: set[str] = set()
     waiting = [top]
     while waiting:
@@ -242,7 +242,7 @@ def _whole(path: str) -> str:
 def documents_of_stages(names: Iterable[str], read: Callable[[str], bytes]) -> list[str]:
     """The names without what a stage wrote beside its documents (rejects, entries, its manifest).
 
-    A stage's folder is told by a ``manifest.json`` of ours beside ``documents/``. ``read``: gives a file's bytes.
+    A stage's folder is recognized by a ``manifest.json`` of ours beside ``documents/``. ``read``: gives a file's bytes.
     """
     split = [name.split("/") for name in names]
     beside = {tuple(parts[:i]) for parts in split for i, part in enumerate(parts[:-1]) if part == "documents"}

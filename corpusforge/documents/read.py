@@ -1,8 +1,8 @@
-"""Reading a unit: raw bytes to DOCUMENTS and REJECTS, in batches of a fixed size of text.
+"""Read a unit: raw bytes to DOCUMENTS and REJECTS, in batches of a fixed size of text.
 
-Comes in: a `corpusforge.documents.plan.Unit` and how to read it. Goes out: batches; every record is one row in one of
-the two tables. The one decision: a batch ends with the record that brings its text to ``batch_bytes``, counted from the
-batch before, whatever blocks the format was read in. So a unit that is resumed behind any batch yields the same rest.
+Every record is one row in one of the two tables. A batch ends with the record that brings its text to ``batch_bytes``,
+counted from the previous batch, whatever blocks the format was read in. So a unit that is resumed after any batch
+yields the same rest.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class RawBatch(NamedTuple):
 
 
 def read_unit(unit: Unit, options: ReadOptions, skip: int = 0, batch_bytes: int = 4 << 20) -> Iterator[RawBatch]:
-    """The records of a unit behind its first ``skip`` ones, in order.
+    """The records of a unit after its first ``skip`` ones, in order.
 
     Skipped records are passed over without parsing. Raises `errors.InputMissing`, `errors.InputUnreadable` or
     `errors.ExtraMissing` for inputs that cannot be read at all; a malformed record is a reject.

@@ -1,9 +1,8 @@
-"""What every reader hands on: raw records in the order of their source, each a document or a reason.
+"""What all readers share: how records are requested, and the rows that come out, each a document or a reason.
 
-Comes in: what a format yields. Goes out: RECORDS batches, one row a record; `corpusforge.documents.read` cuts them into
-batches and parts them into DOCUMENTS and REJECTS. The one decision: whatever the format, text leaves here as valid
-UTF-8 without NUL. What is not valid becomes U+FFFD, as the WHATWG Encoding Standard's decoders do; NULs are deleted,
-as in PostgreSQL's and C4's text.
+Readers yield RECORDS batches in the order of their source; `read` cuts them into batches and splits them into DOCUMENTS
+and REJECTS. Whatever the format, text leaves here as valid UTF-8 without NUL: invalid bytes become U+FFFD, as in the
+decoders of the WHATWG Encoding Standard, and NULs are deleted, as in PostgreSQL's and C4's text.
 """
 
 from __future__ import annotations
@@ -184,7 +183,7 @@ _FIRST, _LAST = -62_135_596_800, 253_402_300_799
 def parse_timestamp(value: Any) -> int | None:
     """Seconds since 1970, UTC, of an ISO 8601 string, a 14-digit crawl date, or a number of seconds or milliseconds.
 
-    None where it cannot be told. A time without a zone is taken as UTC.
+    None if it is not recognized. A time without a zone is taken as UTC.
 
     >>> parse_timestamp("2024-05-18T01:58:10Z"), parse_timestamp("20080430204825"), parse_timestamp("soon")
     (1715997490, 1209588505, None)

@@ -32,8 +32,8 @@ _STARTS = {"gzip": b"\x1f\x8b\x08", "zstd": b"\x28\xb5\x2f\xfd", "": b"\nWARC/"}
 
 
 _BARE_LF = re.compile(rb"WARC/\d\.\d\n")
-"""The first line of files whose headers do not end in CRLF, which FastWARC reads only when told to be lenient. It then
-passes over rubbish in silence, so others are read strictly."""
+"""The first line of files whose headers do not end in CRLF, which FastWARC reads only in lenient mode. It then
+skips garbage silently, so others are read strictly."""
 
 
 def recognizes(head: bytes) -> bool:
@@ -163,7 +163,7 @@ def _raw(record: Any, limit: int) -> Raw:
 
 
 def _next_start(file: BinaryIO, position: int, mark: bytes) -> int | None:
-    """Where the next record behind ``position`` may begin; None: nowhere."""
+    """Where the next record after ``position`` may begin; None: nowhere."""
     if not mark:
         return None
     offset = 1 if mark.startswith(b"\n") else 0

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from corpusforge import seeds
 from corpusforge.arrays import U64, Bools
-from corpusforge.clean.urls import md5_remainders, normalise_urls
+from corpusforge.clean.urls import md5_remainders, normalize_urls
 
 SPLITS = ("train", "heldout")
 """The two parts of a corpus, and the names of their tables."""
@@ -28,7 +28,7 @@ DRAW = pa.field("draw", pa.uint16())
 
 def with_draws(tokens: pa.RecordBatch, documents: pa.RecordBatch) -> pa.RecordBatch:
     """TOKENS with the draws of their documents, which are in the same order."""
-    urls = normalise_urls(documents["url"])
+    urls = normalize_urls(documents["url"])
     unknown = pc.fill_null(pc.equal(urls, ""), True)
     draws = pa.array(md5_remainders(urls, DRAWS).astype(np.uint16), mask=np.asarray(unknown, bool))
     return pa.RecordBatch.from_arrays([*tokens.columns, draws], schema=schema_with_draws(tokens.schema))

@@ -73,10 +73,10 @@ BEFORE_INITIAL = bytes_in(range(0x21), b'.([{"-/&')
 LOWER = np.array([chr(c).islower() for c in range(0x800)])
 
 GAP = 64  # white space longer than this ends a sentence whatever follows
-CLOSERS = 4  # so many closing characters may follow an end mark
-REFERENCES = 4  # so many reference marks may follow those
+CLOSERS = 4  # closing characters after an end mark, at most
+REFERENCES = 4  # reference marks after those, at most
 REFERENCE_BYTES = 6  # inside the brackets: "12", "n 7", "edit"
-OPENERS = 3  # so many quotes, brackets, dashes (with a space) may stand before a start
+OPENERS = 3  # quotes, brackets, dashes (with a space) before a start, at most
 AT_ONCE = 1 << 17  # clusters judged together: bounds memory at 40 MiB; the end marks of 16 MB of usual text
 
 
@@ -145,7 +145,7 @@ class _Clusters(NamedTuple):
 
 
 class _Capitals:
-    """Which documents hold a letter A to Z: looked for once, where that is asked at all."""
+    """Which documents hold a letter A to Z: computed once, on demand."""
 
     def __init__(self, data: U8, offsets: I64) -> None:
         self.data, self.offsets = data, offsets
@@ -180,7 +180,7 @@ def _clusters(data: U8, offsets: I64) -> _Clusters:
 
 
 def sentence_stops(data: U8, offsets: I64) -> I64:
-    """Offsets behind the last character of every sentence that ends inside a line, ascending.
+    """Offsets after the last character of every sentence that ends inside a line, ascending.
 
     Document i is ``data[offsets[i]:offsets[i + 1]]``; what it holds has no influence on its neighbours.
     """
@@ -192,14 +192,14 @@ def sentence_stops(data: U8, offsets: I64) -> I64:
 def _stops(clusters: _Clusters, capitals: _Capitals) -> I64:
     """The stops of some clusters."""
     places = clusters.places
-    stops = _behind_closers(places, clusters.stops)
+    stops = _after_closers(places, clusters.stops)
     before = places.byte(clusters.starts - 3)
     goes_on = _either(*places.character(stops), MARK, WIDE_MARKS)
     ends_cjk = (clusters.cjk | ((clusters.loud | clusters.dots) & IDEOGRAPH[before])) & ~goes_on
     space = _skip_space(places, stops)
     near = np.flatnonzero((space > stops) & (space - stops < GAP))
     ends = space - stops >= GAP
-    start = _behind_openers(places.rows(near), space[near])
+    start = _after_openers(places.rows(near), space[near])
     near = near[_may_start(places.rows(near), start) | _starts_small(places.rows(near), start, capitals)]
     ends[near] = True
     quiet = near[~clusters.cjk[near] & ~clusters.loud[near]]
@@ -208,7 +208,7 @@ def _stops(clusters: _Clusters, capitals: _Capitals) -> I64:
 
 
 def _dots_end(clusters: _Clusters, quiet: I64, space: I64) -> Bools:
-    """Whether clusters of nothing but dots end a sentence, where the next may start behind ``space``."""
+    """Whether clusters of nothing but dots end a sentence, where the next may start after ``space``."""
     places, dots = clusters.places.rows(quiet), clusters.starts[quiet]
     one = (clusters.stops[quiet] - dots == 1) & ~clusters.dots[quiet]
     never, faint = _dot_belongs(places, dots, places.byte(space))
@@ -218,8 +218,8 @@ def _dots_end(clusters: _Clusters, quiet: I64, space: I64) -> Bools:
     return np.asarray(ends)
 
 
-def _behind_closers(places: _Places, stops: I64) -> I64:
-    """Behind closing quotes and brackets, and reference marks such as ``[12]`` right behind those."""
+def _after_closers(places: _Places, stops: I64) -> I64:
+    """The offset after closing quotes, brackets, and reference marks such as ``[12]`` that follow them."""
     stops = stops.copy()
     active = np.arange(len(stops))
     for _ in range(CLOSERS):
@@ -240,7 +240,7 @@ def _behind_closers(places: _Places, stops: I64) -> I64:
 
 
 def _skip_space(places: _Places, where: I64) -> I64:
-    """Behind the white space at ``where``, or at least GAP bytes ahead in it."""
+    """The offset after the white space at ``where``, or at least GAP bytes ahead in it."""
     where = where.copy()
     active = np.arange(len(where))
     for _ in range(GAP):
@@ -253,8 +253,8 @@ def _skip_space(places: _Places, where: I64) -> I64:
     return where
 
 
-def _behind_openers(places: _Places, where: I64) -> I64:
-    """Behind opening quotes, brackets, and dashes with the space behind them."""
+def _after_openers(places: _Places, where: I64) -> I64:
+    """The offset after opening quotes, brackets, and dashes with the space after them."""
     where = where.copy()
     active = np.arange(len(where))
     for _ in range(OPENERS):
@@ -295,8 +295,8 @@ def _starts_often(places: _Places, where: I64) -> Bools:
     for k in range(WORD):
         code = np.where(k < letters, code << 8 | (ahead[k] & 0x7F) | 0x20, code)
     plain = np.logical_and.accumulate(ahead < 0x80).sum(0) >= letters
-    behind = ahead[np.minimum(letters, WORD), np.arange(len(where))]
-    initial = (letters == 1) & (behind == 0x2E)
+    after = ahead[np.minimum(letters, WORD), np.arange(len(where))]
+    initial = (letters == 1) & (after == 0x2E)
     return np.asarray(plain & (letters <= WORD) & ~initial & _listed(code, STARTER_CODES))
 
 

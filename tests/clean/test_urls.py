@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpusforge.clean.urls import is_drawn, md5_remainders, md5_words, normalise_urls
+from corpusforge.clean.urls import is_drawn, md5_remainders, md5_words, normalize_urls
 from tests.oracles import c4_urls
 
 PIECES = ["http://", "https://", "www.", "http:/", "?utm_", "?ref", "?feed", "?", "&utm_", "/", "//", "a.org", "B",
@@ -17,7 +17,7 @@ URLS = st.lists(st.one_of(st.none(), st.lists(st.sampled_from(PIECES), max_size=
 
 @given(URLS)
 def test_normalised_as_tensorflow_datasets_does(urls: list[str | None]) -> None:
-    found = normalise_urls(pa.array(urls, pa.string())).to_pylist()
+    found = normalize_urls(pa.array(urls, pa.string())).to_pylist()
     assert found == [None if url is None else c4_urls.normalised(url) for url in urls]
 
 
@@ -35,13 +35,13 @@ def test_normalised_as_tensorflow_datasets_does(urls: list[str | None]) -> None:
     ],
 )
 def test_normalised_by_example(url: str, wanted: str) -> None:
-    assert normalise_urls(pa.array([url])).to_pylist() == [wanted]
+    assert normalize_urls(pa.array([url])).to_pylist() == [wanted]
 
 
 def test_slices_and_empty_columns() -> None:
     column = pa.array(["http://a/", "http://b/", None])
-    assert normalise_urls(column.slice(1)).to_pylist() == ["b", None]
-    assert normalise_urls(column.slice(0, 0)).to_pylist() == []
+    assert normalize_urls(column.slice(1)).to_pylist() == ["b", None]
+    assert normalize_urls(column.slice(0, 0)).to_pylist() == []
     assert len(md5_words(column.slice(0, 0))[0]) == 0
 
 

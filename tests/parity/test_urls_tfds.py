@@ -18,7 +18,7 @@ pytest.importorskip("tensorflow_datasets", reason="needs tensorflow-datasets (be
 
 from tensorflow_datasets.text import c4_utils
 
-from corpusforge.clean.urls import is_drawn, md5_remainders, normalise_urls
+from corpusforge.clean.urls import is_drawn, md5_remainders, normalize_urls
 from corpusforge.documents.plan import plan_units
 from corpusforge.documents.read import read_origins
 from corpusforge.documents.records import ReadOptions
@@ -47,7 +47,7 @@ def urls(data: Path) -> list[str]:
 
 def test_normalised_urls_and_draws(theirs: types.ModuleType, shared_data: Path) -> None:
     given = urls(shared_data)
-    found = normalise_urls(pa.array(given))
+    found = normalize_urls(pa.array(given))
     assert found.to_pylist() == [theirs.normalize_url(url) for url in given]
     held = theirs.get_hashed_url_filter_fn(lambda number: number % 1000 == 0)
     gone = theirs.get_hashed_url_filter_fn(
