@@ -152,7 +152,7 @@ def _local_files(path: str, leave_out: str) -> list[Found]:
 
 
 def _walk(top: Path, leave_out: str) -> Iterator[Path]:
-    """The files below a folder: those of its own tree, then those reached by links, so that a file's own name is first."""
+    """The files below a folder: those of its own tree, then those reached by links, so that own names come first."""
     seen: set[str] = set()
     waiting = [top]
     while waiting:

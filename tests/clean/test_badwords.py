@@ -65,7 +65,7 @@ def test_lists_are_read_as_c4_reads_them(rules: Rules, tmp_path: Path) -> None:
 
 def test_a_list_that_is_no_text_is_one_line(rules: Rules, tmp_path: Path) -> None:
     (tmp_path / "de").write_bytes(b"\xff\xfe")
-    with pytest.raises(errors.InputUnreadable, match=r"de: no list of words .* in UTF-8"):
+    with pytest.raises(errors.InputUnreadable, match=r"de: is not a list of words .* in UTF-8"):
         load_badwords(str(tmp_path), "de", rules, required=True)
 
 
@@ -124,7 +124,7 @@ def test_pages_without_a_url_are_drawn_by_their_id(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("fine\n" + "a" * 2_000_000 + "\n", r"en, line 2: no word: 2000000 characters"),
+        ("fine\n" + "a" * 2_000_000 + "\n", r"en, line 2: is not a word: 2000000 characters"),
         ("\n".join(f"word{i:x}" * 3 for i in range(100_000)), "100000 entries of .* more than RE2 takes"),
     ],
 )

@@ -105,7 +105,7 @@ def test_lists_that_could_not_work_stop_before_the_run(tmp_path: Path) -> None:
 
 def test_substrings_that_are_too_long_stop_before_the_run(tmp_path: Path) -> None:
     (tmp_path / "long.txt").write_text("/ads/\n" + "x" * 3_000_000 + "\n")
-    with pytest.raises(errors.RecipeInvalid, match="3000000 characters, where 2000 are the most"):
+    with pytest.raises(errors.RecipeInvalid, match="3000000 characters, the limit is 2000"):
         UrlLists(block_substrings=(f"@{tmp_path / 'long.txt'}",)).check()
 
 
