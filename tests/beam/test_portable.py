@@ -24,7 +24,7 @@ from corpusforge.tokens.wordpiece import learn
 from tests.beam.documents_on_disk import documents, write_units
 from tests.beam.raw_pages import write_pages
 from tests.beam.stage_folders import content
-from tests.beam.test_clean_stage import run as clean
+from tests.clean.test_work import run as clean
 from tests.counting_work import CountingWork, units
 from tests.instances.test_build_graph import SECTIONS
 
