@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from corpusforge import errors
@@ -27,12 +24,6 @@ def test_known_names_are_all_of_beams() -> None:
     from apache_beam.options.pipeline_options import StandardOptions
 
     assert set(KNOWN) == set(StandardOptions.KNOWN_RUNNER_NAMES)
-
-
-def test_beam_is_imported_quietly() -> None:
-    code = "import corpusforge.beam.graph, logging; print(logging.getLogger().handlers)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
 @pytest.mark.parametrize(
