@@ -1,0 +1,32 @@
+"""The names that a setting accepts are those that the rooms have, in one table each."""
+
+from __future__ import annotations
+
+from corpusforge import sections
+from corpusforge.sections.vocab import FAMILIES, SENTENCEPIECE, WORDPIECE
+from corpusforge.tokens import families
+from corpusforge.trainer.presets import PRESETS
+
+
+def test_families_and_presets_are_those_of_their_rooms() -> None:
+    assert tuple(families.FAMILIES) == tuple(FAMILIES)
+    assert set(WORDPIECE) | set(SENTENCEPIECE) < set(FAMILIES)
+    assert tuple(PRESETS) == tuple(sections.PRESETS)
+
+
+def test_conditions_of_settings_name_settings_and_values_that_exist() -> None:
+    settings = sections.settings()
+    for key, spec in settings.items():
+        for decider, values in spec.only_with.items():
+            assert decider in settings, key
+            choices = settings[decider].choices
+            assert not choices or set(values) <= set(choices), key
+
+
+def test_every_flag_of_a_section_is_one_of_its_own() -> None:
+    """No two settings of the sections of one command share a flag."""
+    settings = sections.settings()
+    for command, names in sections.READS.items():
+        own = [section for section in names if command != "evaluate" or section == "evaluate"]
+        flags = [spec.flag for key, spec in settings.items() if key.partition(".")[0] in own and spec.flag]
+        assert len(flags) == len(set(flags)), command
