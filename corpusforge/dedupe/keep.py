@@ -86,14 +86,14 @@ def keep_documents(documents: pa.RecordBatch, members: Members) -> Kept:
 
 def _repeats(documents: pa.RecordBatch, members: Members, dropped: I64, reasons: I64, sizes: I64) -> pa.RecordBatch:
     """REPEATS of the dropped documents. Where the text of a kept copy in an index begins is not known."""
-    rows, goes = documents.take(pa.array(dropped)), pa.array(~members.stays)
+    rows, is_dropped = documents.take(pa.array(dropped)), pa.array(~members.stays)
     columns = [
         rows.column("id"),
         pa.DictionaryArray.from_arrays(pa.array(reasons.astype(np.int16)), pa.array(REASONS)),
         pa.array(np.zeros(len(dropped), np.int64)),
         pa.array(original_stops(documents, dropped, sizes[dropped])),
         rows.column("text"),
-        members.kept.filter(goes),
+        members.kept.filter(is_dropped),
         pa.array(np.zeros(len(dropped), np.int64), mask=reasons == 1),
         pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(dropped), np.int16)), pa.array([METHOD])),
         pa.array(members.similarities[~members.stays]),
