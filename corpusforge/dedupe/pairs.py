@@ -5,12 +5,12 @@
     signed/, shared-N/ -> blocks of band hashes -> group -> candidate_pairs -> group by unit -> pairs-N/
     signed/, pairs-N/ -> CompareWork -> compared/
 
-Items of equal shingles are identified first, as exact duplicates of their fingerprint (`minhash.Sets`; of documents in an
+Items of equal shingles come first, as exact duplicates of their fingerprint (`minhash.Sets`; of documents in an
 index, of which no more is known, of the signature), and only the first of them is compared with others. So a hundred
 thousand copies of a page cost little more than reading them.
 
 Nearly all other band hashes are unique, and the block of a band hash and its pairs weigh forty times its mark of four
-bytes. So shared hashes are identified first, in one light shuffle; then memory, and with it the number of rounds, is planned
+bytes. So a light shuffle identifies shared hashes first; then memory, and with it the number of rounds, is planned
 by what is there, not by the worst that could be. Runners other than the local one hold or spill what they shuffle and
 skip this step. Shingles never travel: they are looked up in mapped files by the unit that has the later item.
 
