@@ -12,8 +12,9 @@ from corpusforge.report import run_report
 from corpusforge.report.gather import gather
 from corpusforge.stages import summary, train_vocab
 from corpusforge.stages.stage import Execution, Outcome, upstream_units
+from corpusforge.tokens.families import FAMILIES
 from tests.report.handmade_run import write_stage
-from tests.tokens.small_vocabularies import FAMILIES, made_up_text, of_family
+from tests.tokens.small_vocabularies import made_up_text, of_family
 from tests.tokens.transformers_folders import write
 
 
