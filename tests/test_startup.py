@@ -17,6 +17,8 @@ import pytest
 
 REFERENCE = 0.15
 """Seconds of ``import numpy, pyarrow`` on the machine on which the limits were set."""
+BUSY = 1.25
+"""Safety factor on such a machine: what shares its caches slows imports of many files more than the reference."""
 RUNS = 5
 
 
@@ -35,7 +37,8 @@ def check(limit: float, words: list[list[str]], code: int = 0) -> None:
     for each in words:
         reference.append(seconds_of(["-c", "import numpy, pyarrow"]))
         taken.append(seconds_of(["-m", "corpusforge", *each], code))
-    slower = max(1.0, statistics.median(reference) / REFERENCE)
+    slower = statistics.median(reference) / REFERENCE
+    slower = slower * BUSY if slower > 1 else 1.0
     assert statistics.median(taken) <= limit * slower, (taken, reference)
 
 
