@@ -48,10 +48,10 @@ CLEAN = [
 DEDUPE = [
     _case("lines", "dedupe {clean-open} --method lines --sentences builtin"),
     _case("exact-spans", "dedupe {clean-open} --method exact-spans"),
-    _case("exact-longest", "dedupe {clean-open} --method exact-spans --survivor longest --fold-numbers"),
+    _case("exact-longest", "dedupe {clean-open} --method exact-spans --keep longest --fold-numbers"),
     _case("near-spans", "dedupe {clean-open} --method near-spans"),
     _case("documents", "dedupe {clean-open} --method documents --export-signatures"),
-    _case("documents-newest", "dedupe {clean-open} --method documents --survivor newest --threshold 0.6"),
+    _case("documents-newest", "dedupe {clean-open} --method documents --keep newest --threshold 0.6"),
     _case("chain", "dedupe {clean-open} --method lines,exact-spans,documents --sentences builtin"),
     _case("indexed", "dedupe {clean-newest} --method documents --index {documents}"),
 ]
