@@ -144,7 +144,7 @@ def tfds_cleaner() -> Callable[[list[str]], list[str | None]]:
 
 
 def ignore(*_: object) -> None:
-    """A counter that does not count: Beam's is no part of the comparison."""
+    """A counter that does not count: Beam's is not part of the comparison."""
 
 
 def our_cleaner(rejects: bool) -> Callable[[list[pa.RecordBatch]], list[str | None]]:

@@ -3,7 +3,7 @@
     python benchmarks/near_span_recall.py TEXT.jsonl.gz... [--spans 40000] [--threshold 0.8] [--permutations 64]
 
 Spans of three sentences of real text, and for each a copy with planted edits: words changed, inserted, dropped, or
-neighbours swapped, one to three of them. The truth is brute force: the Jaccard similarity of the two Python sets of
+neighbors swapped, one to three of them. The truth is brute force: the Jaccard similarity of the two Python sets of
 word shingles. By that similarity the table gives
 
 - ``pairs``: how many such pairs there are;
@@ -159,7 +159,7 @@ def unplanted(signatures, bands, sets, rows, threshold) -> None:  # type: ignore
     hashes = band_hashes(signatures, bands)
     order = np.argsort(hashes, axis=0)
     pairs = set()
-    for band in range(bands.bands):  # neighbours in each bucket
+    for band in range(bands.bands):  # neighbors in each bucket
         a, b = order[:-1, band], order[1:, band]
         equal = hashes[a, band] == hashes[b, band]
         pairs |= {(min(x, y), max(x, y)) for x, y in zip(a[equal].tolist(), b[equal].tolist(), strict=True)}

@@ -37,7 +37,7 @@ def offsets_of(lengths: npt.NDArray[np.integer]) -> I64:
 
 
 def slices(offsets: I64, size: int) -> list[tuple[int, int]]:
-    """Cut rows into runs of at most ``size`` values, or of one row: ``[(first row, behind the last)]``.
+    """Cut rows into runs of at most ``size`` values, or of one row: ``[(first row, one after the last)]``.
 
     >>> slices(np.array([0, 4, 8, 20, 21]), 8)
     [(0, 2), (2, 3), (3, 4)]
@@ -45,10 +45,10 @@ def slices(offsets: I64, size: int) -> list[tuple[int, int]]:
     rows, first = len(offsets) - 1, 0
     cuts: list[tuple[int, int]] = []
     while first < rows:  # one step a run, not a row
-        behind = int(np.searchsorted(offsets, offsets[first] + size, "right")) - 1
-        behind = min(max(behind, first + 1), rows)
-        cuts.append((first, behind))
-        first = behind
+        stop = int(np.searchsorted(offsets, offsets[first] + size, "right")) - 1
+        stop = min(max(stop, first + 1), rows)
+        cuts.append((first, stop))
+        first = stop
     return cuts
 
 
@@ -65,14 +65,14 @@ def ranges(starts: I64, lengths: I64) -> I64:
 
 
 def move(values: npt.NDArray[T], lengths: I64, target: npt.NDArray[T], starts: I64) -> None:
-    """Copy the rows of ``values``, which stand one behind the other, to ``starts`` in ``target``.
+    """Copy the rows of ``values``, which are contiguous, to ``starts`` in ``target``.
 
     Done in runs, because indices take four times the memory of 16-bit ids.
     """
     offsets = offsets_of(lengths)
-    for first, behind in slices(offsets, 1 << 20):
-        rows = values[offsets[first] : offsets[behind]]
-        target[ranges(starts[first:behind], lengths[first:behind])] = rows
+    for first, stop in slices(offsets, 1 << 20):
+        rows = values[offsets[first] : offsets[stop]]
+        target[ranges(starts[first:stop], lengths[first:stop])] = rows
 
 
 def run_starts(*columns: npt.NDArray[Any]) -> Bools:
@@ -92,7 +92,7 @@ def spare_pandas() -> None:
     """Keep pyarrow from importing pandas in this process: a quarter of a second and 47 MB for nothing.
 
     The first `pyarrow.array` of a list imports pandas, where it is installed, to look whether the list is a Series.
-    `Table.to_pandas` goes on working.
+    `Table.to_pandas` keeps working.
     """
     import pyarrow as pa
 

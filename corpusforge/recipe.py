@@ -85,9 +85,8 @@ def _checked(spec: dataclasses.Field[Any], value: Any, where: str, prefix: str) 
     factory = spec.default_factory
     default = spec.default if factory is dataclasses.MISSING else factory()
     if type(value) is not type(default):
-        what = (
-            f"{prefix}{spec.name} = {value!r} is no {'list' if isinstance(default, tuple) else type(default).__name__}"
-        )
+        kind = "list" if isinstance(default, tuple) else type(default).__name__
+        what = f"{prefix}{spec.name} = {value!r} is not a {kind}"
         raise errors.RecipeInvalid(where, what, spec.metadata["help"])
     check = spec.metadata["check"]
     wrong = check(value) if check else None

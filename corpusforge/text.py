@@ -38,7 +38,7 @@ class Spans(NamedTuple):
     """Byte spans in one buffer; document i owns spans ``offsets[i]`` to ``offsets[i + 1]``.
 
     ``data``: the UTF-8 bytes of all documents; span j is ``data[starts[j]:stops[j]]``, trimmed of white space, never
-    empty; every character that is no white space lies in exactly one span. ``bases[i]``: where document i begins in
+    empty; every character that is not white space lies in exactly one span. ``bases[i]``: where document i begins in
     ``data``.
     """
 

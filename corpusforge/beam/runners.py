@@ -61,7 +61,7 @@ def check_runner(name: str) -> str:
 def make_runner(name: str) -> Any:
     """A Beam runner of a name that `check_runner` has passed.
 
-    Raises `errors.RunnerRefused` where Beam cannot load it.
+    Raises `errors.RunnerRefused` if Beam cannot load it.
     """
     is_google = "dataflow" in name.lower()
     mend = f"pip install 'corpusforge[{'gcp' if is_google else 'beam'}]'"
@@ -82,7 +82,7 @@ def make_runner(name: str) -> Any:
 def make_pipeline(name: str, options: Sequence[str]) -> Any:
     """An empty pipeline for a runner that `check_runner` has passed.
 
-    Raises `errors.RunnerRefused` where the runner cannot be loaded or misses an option.
+    Raises `errors.RunnerRefused` if the runner cannot be loaded or misses an option.
     """
     from corpusforge.beam.sdk import beam
 

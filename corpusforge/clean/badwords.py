@@ -98,7 +98,7 @@ class Badwords:
 def load_badwords(setting: str, language: str, rules: Rules, *, required: bool) -> Badwords | None:
     """The list of a language from the cache ("fetched") or a folder; null: "off", or there is none for it.
 
-    ``required``: the run is about this language. Raises `errors.ResourceMissing` where nothing was fetched, or where
+    ``required``: the run is about this language. Raises `errors.ResourceMissing` if nothing was fetched, or where
     a folder lacks a list that exists for a required language, `errors.InputUnreadable` for a list that is not one.
     """
     named = re.fullmatch("[A-Za-z0-9-]+", language)  # it comes from documents, and becomes the name of a file
@@ -154,7 +154,7 @@ class BadwordsStep:
         return "badwords"
 
     def check(self) -> None:
-        """Raises `errors.ResourceMissing` where the list of the run's language is needed and missing.
+        """Raises `errors.ResourceMissing` if the list of the run's language is needed and missing.
 
         Where each page has its own language every list is read, so that a broken one stops no run half-way.
         """

@@ -60,7 +60,7 @@ class C4Step:
         return self.rules.name
 
     def check(self) -> None:
-        """Raises `errors.ResourceMissing` where Punkt or the list is needed and not on this machine."""
+        """Raises `errors.ResourceMissing` if Punkt or the list is needed and not on this machine."""
         if self.rules.min_sentences:
             self._counter.check()
         if self.rules.badwords_in_lines:

@@ -191,7 +191,7 @@ def _judge_cited(lines: Lines, cited: I64, without: pa.StringArray, rules: Rules
 
 
 def _count_characters(lines: Lines, numbers: I64) -> I64:
-    """Characters of some lines that are no white space."""
+    """Characters of some lines that are not white space."""
     texts = byte_slices(lines.data, lines.starts[numbers], lines.stops[numbers])
     return np.asarray(pc.utf8_length(pc.replace_substring_regex(texts, _WHITE_SPACE, "")), np.int64)
 

@@ -8,7 +8,7 @@ words, or how overlapping n-grams count; implementations differ there, so these 
 *Duplicate* means equal to an earlier line, paragraph or n-gram of the same page. Shares are of the characters of the
 page, white space included; the characters of the most frequent n-gram count its inner spaces, those of duplicate
 n-grams do not. N-grams are compared exactly, not by hashes: an n-gram is the pair of the two shorter ones in it, and
-pairs of numbers are grouped by sorting. What occurs once in a document is no part of a longer repeat, so each round
+pairs of numbers are grouped by sorting. What occurs once in a document is not part of a longer repeat, so each round
 looks only at what the round before found repeated, and work and memory stay linear in the words.
 """
 

@@ -168,7 +168,7 @@ def _lay_out(grams: dict[str, int], symbols: _Symbols) -> tuple[I32, I32, int, I
 
 
 class _DoubleArray:
-    """Nodes laid over each other so that no two children share a place. Start 0 is no node's."""
+    """Nodes laid over each other so that no two children share a place. Start 0 belongs to no node."""
 
     WINDOW = 2048
     """Starts tried at once: most small nodes fit one of them while the array is half empty."""

@@ -190,7 +190,7 @@ def _shown(value: float, limit: float) -> str:
 
 
 def shares(part: Numbers, whole: Numbers) -> F64:
-    """``part / whole``, 0 where there is nothing."""
+    """``part / whole``, 0 if there is nothing."""
     return np.asarray(part / np.maximum(whole, 1), np.float64)
 
 

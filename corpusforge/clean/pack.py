@@ -63,7 +63,7 @@ class Pack:
         return stated if len(stated) == len(values) else {"kind": self.kind, **stated}
 
     def check(self, where: str) -> None:
-        """Raises `errors.RecipeInvalid` where values do not fit together; subclasses say more."""
+        """Raises `errors.RecipeInvalid` if values do not fit together; subclasses say more."""
 
 
 _TYPES = {

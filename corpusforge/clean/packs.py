@@ -58,7 +58,7 @@ def list_packs() -> list[str]:
 def load_pack(name_or_path: str) -> Pack:
     """A pack by bundled name or by path.
 
-    Raises `errors.InputMissing` where there is none, `errors.RecipeInvalid` for a key or value that is not right.
+    Raises `errors.InputMissing` if there is none, `errors.RecipeInvalid` for a key or value that is not right.
     """
     path = find_pack(name_or_path)
     raw = read_toml(path)
@@ -122,7 +122,7 @@ def find_pack(name_or_path: str) -> Path:
 
 def _meant(word: str, names: list[str]) -> str:
     """The packs that were meant: their names hold the word or begin it, or are spelled almost so, or their titles have
-    it ("chinese"); "" where there is none.
+    it ("chinese"); "" if there is none.
     """
     meant = [name for name in names if len(word) > 1 and (word in name or word.startswith(name))]
     meant = meant or difflib.get_close_matches(word, names, 1, 0.7)

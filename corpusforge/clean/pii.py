@@ -71,7 +71,7 @@ class PiiStep:
 
 
 def _without_masks(data: Any, finds: Finds) -> Finds:
-    """Left alone: what is a mask already (the others are no public addresses and no whole numbers)."""
+    """Left alone: what is a mask already (the others are not public addresses or whole numbers)."""
     own = np.frombuffer(MASKS[0].encode(), np.uint8)
     same = np.flatnonzero(finds.stops - finds.starts == len(own))
     same = same[(data[finds.starts[same][:, None] + np.arange(len(own))] == own).all(1)]
@@ -357,14 +357,14 @@ DOMAIN_BYTES = 128  # read after it; RFC 5321 allows 255, but real ones are shor
 _LOCAL = ALNUM | bytes_in(b"._%+-")
 _LEAD, _TRAIL = bytes_in(range(0xC3, 0xD4)), bytes_in(range(0x80, 0xC0))
 """Of characters U+00C0 to U+04FF: letters of Latin, Greek and Cyrillic, and combining marks (RFC 6531, section 3.3).
-Other scripts, as Chinese, stand before an address without a space and are no part of it."""
+Other scripts, as Chinese, stand before an address without a space and are not part of it."""
 _DOMAIN = ALNUM | bytes_in(b".-")
 _ENDINGS = (
     "png jpg jpeg gif webp svg bmp tif tiff ico avif heic css scss js jsx mjs json xml html htm xhtml php asp aspx"
     " jsp pdf txt csv exe dll jar woff ttf eot"
 )
 FILES = tuple(_ENDINGS.split())
-"""Endings of files that are no top-level domains (IANA's root zone): ``logo@2x.png`` is no address."""
+"""Endings of files that are not top-level domains (IANA's root zone): ``logo@2x.png`` is not an address."""
 _FILE_CODES = np.array([int.from_bytes(f".{name}".encode(), "big") for name in FILES], np.uint64)
 
 

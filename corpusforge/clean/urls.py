@@ -193,7 +193,7 @@ def _groups(entries: list[str]) -> list[list[str]]:
 
 
 def _found(urls: pa.Array, group: Sequence[str], expression: str) -> pa.StringArray:
-    """The first substring of the group that each URL holds, null where there is none."""
+    """The first substring of the group that each URL holds, null if there is none."""
     hits = np.flatnonzero(np.asarray(pc.fill_null(pc.match_substring_regex(urls, expression), False), bool))
     found: list[str | None] = [None] * len(urls)
     for row in hits.tolist():  # a loop over dropped pages only
@@ -237,7 +237,7 @@ class Domains:
         return len(self._hashes)
 
     def covering(self, urls: pa.Array) -> pa.StringArray:
-        """The longest name of the set that is each URL's host or a domain above it; null where there is none.
+        """The longest name of the set that is each URL's host or a domain above it; null if there is none.
 
         >>> names = Domains(pa.array(["a.org", "b.a.org"]))
         >>> names.covering(pa.array(["http://c.b.a.org/x", "A.ORG:80", "http://aa.org", None])).to_pylist()
@@ -258,7 +258,7 @@ class Domains:
 
 
 def hosts_of(urls: pa.Array) -> pa.StringArray:
-    """Hosts of URLs in lower case, without the dot at the end, in the letters of the DNS; "" where there is none.
+    """Hosts of URLs in lower case, without the dot at the end, in the letters of the DNS; "" if there is none.
 
     >>> hosts_of(pa.array(["https://me@WWW.Müller.de.:8080/x", "a.org/b", None])).to_pylist()
     ['www.xn--mller-kva.de', 'a.org', '']
@@ -321,7 +321,7 @@ def read_entries(entries: Sequence[str], key: str) -> pa.StringArray:
     """The members of a list in a recipe: its words, and the lines of the files it names by ``@path``.
 
     Blank lines and lines that begin with # are passed over. ``key``: of the setting, for errors. Raises
-    `errors.ResourceMissing` for a file that is not there, `errors.RecipeInvalid` for one that is no text.
+    `errors.ResourceMissing` for a file that is not there, `errors.RecipeInvalid` for one that is not text.
     """
     parts = [pa.array([entry for entry in entries if not entry.startswith("@")], pa.string())]
     parts += [_read_lines(entry[1:], key) for entry in entries if entry.startswith("@")]

@@ -23,7 +23,9 @@ def rules_list() -> None:
 
 @rules_group.command("show")
 @click.argument("pack")
-@click.option("--toml", is_flag=True, help="Print the pack's TOML file, the default where the output is no terminal.")
+@click.option(
+    "--toml", is_flag=True, help="Print the pack's TOML file, the default where the output is not a terminal."
+)
 def rules_show(pack: str, toml: bool) -> None:
     """Every value of a pack with its source.
 

@@ -108,7 +108,7 @@ class IndexUnit(ShardUnit):
 def signature_shards(folder: str) -> list[shards.Shard]:
     """The shards of SIGNATURES of a finished stage.
 
-    Raises `errors.ManifestInvalid` where the folder is no finished stage, `errors.StageMismatch` where it has none.
+    Raises `errors.ManifestInvalid` if the folder is no finished stage, `errors.StageMismatch` if it has none.
     """
     listed = shards.Manifest.load(folder).shards.get("signatures")
     if listed is None:
@@ -120,7 +120,7 @@ def signature_shards(folder: str) -> list[shards.Shard]:
 def index_units(folders: Sequence[str], first: int, signer: Signer) -> list[IndexUnit]:
     """The shards of signatures of finished stages as units, numbered from ``first``, in an order of their content.
 
-    Raises `errors.ManifestInvalid` where a folder is no finished stage, `errors.StageMismatch` where it has no
+    Raises `errors.ManifestInvalid` if a folder is no finished stage, `errors.StageMismatch` if it has no
     signatures or others than this signer's.
     """
     rows = []

@@ -54,7 +54,7 @@ class Part(NamedTuple):
 def locate_copies(places: U64, folder: str) -> tuple[pa.StringArray, I64]:
     """The document id and the byte offset of the sentence at each place.
 
-    ``folder``: of the units' SPANS. Raises `errors.ManifestInvalid` where a shard cannot be read.
+    ``folder``: of the units' SPANS. Raises `errors.ManifestInvalid` if a shard cannot be read.
     """
     return locate_in(places, lambda unit: _parts(span_path(folder, unit)))
 

@@ -65,7 +65,7 @@ def run(
 ) -> Chained:
     """Write ``documents/`` and ``repeats/`` of all units; with ``audit_only`` no documents.
 
-    ``text_bytes``: text in the units, where it is known. Raises `errors.RecipeInvalid` where the memory is too small.
+    ``text_bytes``: text in the units, where it is known. Raises `errors.RecipeInvalid` if the memory is too small.
     """
     engine, settings = within_budget(engine, settings, units, progress, text_bytes)
     *before, last = settings.method

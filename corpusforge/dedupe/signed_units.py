@@ -277,7 +277,7 @@ class UnitItems(NamedTuple):
 
 
 def open_items(folder: str, unit: int) -> UnitItems:
-    """The items of a unit. Raises `errors.ManifestInvalid` where they cannot be read."""
+    """The items of a unit. Raises `errors.ManifestInvalid` if they cannot be read."""
     path = _signed_path(folder, unit)
     if shards.is_remote(path):
         return _open(folder, unit)

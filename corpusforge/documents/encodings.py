@@ -105,7 +105,7 @@ _NUL_PLACES = {
 
 
 def known(label: str | None) -> str | None:
-    """The Python codec for a charset label, as browsers read it; None where there is no such encoding.
+    """The Python codec for a charset label, as browsers read it; None if there is no such encoding.
 
     >>> known("ISO-8859-1"), known("gb2312"), known("x-sjis"), known("nonsense")
     ('cp1252', 'gb18030', 'cp932', None)

@@ -53,7 +53,7 @@ def is_remote(path: str) -> bool:
 def open_input(path: str) -> BinaryIO:
     """Open a file or URL for reading.
 
-    Raises `errors.InputMissing` where it has gone, `errors.InputUnreadable` where it may not be read.
+    Raises `errors.InputMissing` if it has gone, `errors.InputUnreadable` if it may not be read.
     """
     try:
         if is_remote(path):

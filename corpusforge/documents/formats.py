@@ -62,4 +62,4 @@ def _format_by_content(path: str) -> str:
         if name != "hub" and reader_of(name).recognizes(head):
             return name
     known = ", ".join(name for name in INPUT_FORMATS if name != "hub")
-    raise errors.InputUnreadable(path, "its format cannot be told", f"name it: {known}; or leave the file out")
+    raise errors.InputUnreadable(path, "its format cannot be detected", f"name it: {known}; or leave the file out")

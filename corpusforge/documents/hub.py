@@ -25,7 +25,7 @@ def read_hub(
     """The rows of a dataset's split.
 
     Raises `errors.ExtraMissing` without the package `datasets`, `errors.InputMissing` for an unknown dataset,
-    configuration or split, `errors.InputUnreadable` where it has no such text column.
+    configuration or split, `errors.InputUnreadable` if it has no such text column.
     """
     stream = _open(name, config, split)
     position = skip.left
@@ -62,7 +62,7 @@ def _guarded(batches: Iterator[pa.Table], name: str) -> Iterator[pa.Table]:
         yield from batches
     except (OSError, pa.ArrowException, ValueError) as error:
         what = f"cannot be read ({_line(error)})"
-        raise errors.InputUnreadable(name, what, "check the files of the dataset, or run again to go on") from None
+        raise errors.InputUnreadable(name, what, "check the files of the dataset, or run again to resume") from None
 
 
 def _line(error: BaseException) -> str:

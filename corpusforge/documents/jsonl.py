@@ -66,7 +66,7 @@ def read_jsonl(
 ) -> Iterator[ReaderOutput]:
     """The records of the lines that begin inside ``span``; a blank line is none.
 
-    Raises `errors.InputUnreadable` where the lines of the file's first block have columns, but not the text column.
+    Raises `errors.InputUnreadable` if the lines of the file's first block have columns, but not the text column.
     """
     first, consumed = span.start == 0, span.start
     for part in _in_span(file, span, max_record_bytes):
@@ -269,7 +269,7 @@ def _demand_column(part: Lines, batch: pa.RecordBatch, column: str, path: str) -
 def fit_columns(file: BinaryIO, path: str, columns: Columns, names: Callable[[BinaryIO], list[str]]) -> Columns:
     """The columns of this file, which has those that ``names(file)`` gives; ``file`` is left at its beginning.
 
-    Raises `errors.InputUnreadable` where it has none of the names for the text.
+    Raises `errors.InputUnreadable` if it has none of the names for the text.
     """
     if not any("," in name for name in columns):
         return columns

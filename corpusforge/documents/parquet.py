@@ -317,7 +317,7 @@ def _read_header(file: BinaryIO, position: int) -> tuple[dict[int, Any], int]:
 
 
 class _Compact:
-    """Reads one structure of the Thrift compact protocol. Raises IndexError where the bytes end before it does."""
+    """Reads one structure of the Thrift compact protocol. Raises IndexError if the bytes end before it does."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.position = data, 0

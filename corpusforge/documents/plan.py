@@ -126,7 +126,7 @@ def find_files(path: str, leave_out: str = "") -> list[Found]:
 
     Folders are read to their depths, symbolic links included; each once, so that links in circles end.
 
-    Raises `errors.InputMissing` where there is nothing, `errors.InputUnreadable` for what may not be read.
+    Raises `errors.InputMissing` if there is nothing, `errors.InputUnreadable` for what may not be read.
     """
     found = _remote_files(path, leave_out) if is_remote(path) else _local_files(path, leave_out)
     if not found:

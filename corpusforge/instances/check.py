@@ -20,8 +20,8 @@ from corpusforge.instances.source import Source, list_column
 _MEND = "this is a fault of CorpusForge, please report it; the stage keeps nothing of this batch"
 
 _CHOICES = 200
-"""Instances with a choice of what to mask, from which on two copies with the same masks are no accident: one of two
-words is the least choice, and 0.5 to the power of 200 is 1e-60."""
+"""Number of instances with a choice of masks from which two copies with equal masks cannot be a coincidence: the
+smallest choice is one of two words, and 0.5 to the power of 200 is 1e-60."""
 
 
 def check_cover(source: Source, plan: Plan) -> None:

@@ -87,7 +87,7 @@ class Format(NamedTuple):
 
 
 def find_format(name: str) -> Format:
-    """The format of a name. Raises ValueError where there is none.
+    """The format of a name. Raises ValueError if there is none.
 
     >>> find_format("sop").needs_negatives
     False

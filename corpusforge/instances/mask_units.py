@@ -68,7 +68,7 @@ class MaskUnit(NamedTuple):
 
 
 def find_unit(name: str) -> MaskUnit:
-    """The mask unit of a name. Raises ValueError where there is none.
+    """The mask unit of a name. Raises ValueError if there is none.
 
     >>> find_unit("token").needs_words, find_unit("span").once_a_run
     (False, True)

@@ -42,7 +42,7 @@ class MaskSettings:
 
 @dataclasses.dataclass(frozen=True)
 class Specials:
-    """The ids of a vocabulary that are no words. ``size``: ids lie in [0, size); ``unused``: slots without a word."""
+    """The ids of a vocabulary that are not words. ``size``: ids lie in [0, size); ``unused``: slots without a word."""
 
     size: int
     pad: int

@@ -193,7 +193,7 @@ class Negatives:
 
         ``documents``: the key of the document each is drawn for. Returns where the runs begin in ``ids`` and their
         tokens, ``[n]`` each: whole sentences until ``wanted`` is reached or the document ends, at least one.
-        Of a single document all runs are, also those for itself. Raises ValueError where there are no negatives at all.
+        Of a single document all runs are, also those for itself. Raises ValueError if there are no negatives at all.
         """
         if not len(self.keys):
             if len(keys):

@@ -18,7 +18,7 @@ allowed; batches that count tokens make up for it.
 `sop` (ALBERT, section 3.1): two consecutive segments, in their order (label 0) or swapped (label 1), chunked and cut as
 in segment-pair; no other document is needed. ALBERT's code gives a chunk of one sentence a segment of another document
 and label 1. Here it is extended by the next sentence, or halved where there is none, so that all labels are fair coins.
-A document of a single token is no pair: it is left out and counted.
+A document of a single token is not a pair: it is left out and counted.
 
 A random B is never of the document A is from, except in a corpus of one document: there it is, as in BERT's code.
 """

@@ -130,7 +130,7 @@ def flat_positions(counts: I64 | I32) -> tuple[I64, I64]:
 def open_table(folder: str, manifest: Manifest, table: str) -> Corpus:
     """Map a table of a finished stage, after checking the sizes of its shards.
 
-    Raises `errors.ManifestInvalid` where one is missing or not as long as the manifest states, and as `open_corpus`.
+    Raises `errors.ManifestInvalid` if one is missing or not as long as the manifest states, and as `open_corpus`.
     """
     for shard, path in zip(manifest.shards.get(table, []), manifest.paths(folder, table), strict=True):
         # Arrow reads a file cut between two batches as a shorter one, so it would not be noticed below.
@@ -143,7 +143,7 @@ def open_table(folder: str, manifest: Manifest, table: str) -> Corpus:
 def open_corpus(paths: Sequence[str]) -> Corpus:
     """Map the shards at ``paths``.
 
-    Raises `errors.ManifestInvalid` where a shard is missing, cut short, compressed, or no table of instances.
+    Raises `errors.ManifestInvalid` if a shard is missing, cut short, compressed, or no table of instances.
     """
     parts: dict[str, list[npt.NDArray[Any]]] = {}
     lists: dict[str, list[npt.NDArray[Any]]] = {}

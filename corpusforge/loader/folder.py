@@ -44,7 +44,7 @@ def mask_settings(section: Mapping[str, Any]) -> MaskSettings:
 def check_vocabulary(corpus: Corpus, specials: Specials, data_folder: str, vocab_folder: str) -> None:
     """Look at up to a thousand instances: ids inside the vocabulary, [CLS] first, [SEP] last.
 
-    Raises `errors.StageMismatch` where they do not fit.
+    Raises `errors.StageMismatch` if they do not fit.
     """
     rows = np.unique(np.linspace(0, len(corpus) - 1, 1000).astype(np.int64))
     ids = corpus.ids.whole(rows)
@@ -84,7 +84,7 @@ def epoch_size(folder: str, settings: BatchSettings | None = None, *, table: str
     so is everything where ``settings.length`` cuts instances. With pairs redrawn (``copies_redraw = "pairs"``) copies
     differ, and one of them may have some per cent of steps more or fewer.
 
-    Raises `errors.StageMismatch` where the folder has no lengths of this table, and `errors.RecipeInvalid`.
+    Raises `errors.StageMismatch` if the folder has no lengths of this table, and `errors.RecipeInvalid`.
     """
     manifest = Manifest.load(str(folder))
     counted = manifest.statistics.get(table, {})

@@ -86,7 +86,7 @@ class BatchSettings:
     def resolved(self, longest: int) -> BatchSettings:
         """The settings with their length filled in. ``longest``: tokens of the longest instance.
 
-        Raises `errors.RecipeInvalid` where they contradict each other, or a batch would not hold one instance.
+        Raises `errors.RecipeInvalid` if they contradict each other, or a batch would not hold one instance.
         """
         if self.multiple < 1 or self.bits not in (32, 64) or list(self.bins) != sorted({b for b in self.bins if b > 0}):
             what = f"multiple {self.multiple}, bins {self.bins}, bits {self.bits}"

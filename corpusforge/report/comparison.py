@@ -37,7 +37,7 @@ PAGE_LINES = 200
 def write_comparison(first: str, second: str, path: str) -> str:
     """Compare two clean stages on the same input, write the page to a path or URL, and return it.
 
-    Raises `errors.StageMismatch` where the two cannot be compared, `errors.ExtraMissing` without plotly.
+    Raises `errors.StageMismatch` if the two cannot be compared, `errors.ExtraMissing` without plotly.
     """
     found = pair(first, second)
     names = _names(first, second)

@@ -33,7 +33,7 @@ Line = tuple[int, str, str | None]
 
 
 def show_document(path: str, prefix: str, rows: int = 5, skip: int = 0) -> list[RenderableType]:
-    """The document whose id begins with ``prefix``. Raises `errors.InputMissing` where none or several do.
+    """The document whose id begins with ``prefix``. Raises `errors.InputMissing` if none or several do.
 
     ``rows``, ``skip``: of its instances, in a folder of those.
     """
@@ -181,7 +181,7 @@ ID_DIGITS, KEY_DIGITS = 32, 16
 def show_instances_of(folder: str, manifest: Manifest, wanted: str, rows: int, skip: int) -> list[RenderableType]:
     """Its rows in each table: ``rows`` of them after the first ``skip``.
 
-    Raises `errors.InputMissing` where none or several documents are meant.
+    Raises `errors.InputMissing` if none or several documents are meant.
     """
     low, high = _keys(folder, wanted)
     shown: list[RenderableType] = []

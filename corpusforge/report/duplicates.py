@@ -65,16 +65,16 @@ def describe_copy(cut: Row, trail: Sequence[Row]) -> str:
     """
     if cut["kept_document"] is None:
         return ""
-    first, said = cut, _place(cut)
+    first, text = cut, _place(cut)
     for row in trail:
         done = "dropped" if _is_page(row) else "cut"
-        said += f", {_how_much(cut, row)} was {done} by {row['method']} ({row['reason']})"
+        text += f", {_how_much(cut, row)} was {done} by {row['method']} ({row['reason']})"
         if row["kept_document"] is not None:
-            said += f" and {_place(row)}"
+            text += f" and {_place(row)}"
         cut = row
     if trail and _is_page(cut) and cut["kept_document"] == first["document"]:
-        said += ", which is this document: no copy of it need be left"
-    return said + (", and so on" if len(trail) == HOPS else "")
+        text += ", which is this document: no copy of it need be left"
+    return text + (", and so on" if len(trail) == HOPS else "")
 
 
 def _how_much(cut: Row, row: Row) -> str:
@@ -270,7 +270,7 @@ def show_cuts(folder: str, manifest: Manifest, cuts: Sequence[Row]) -> list[Rend
     shown: list[RenderableType] = []
     for cut, trail in zip(ordered, trails, strict=True):
         kept = describe_copy(cut, trail)
-        alike = f", {cut['similarity']:.2f} alike" if cut.get("similarity") is not None else ""
-        head = f"{cut['reason']}: bytes {cut['start']} to {cut['stop']}{alike}{', ' * bool(kept)}{kept}"
+        similar = f", similarity {cut['similarity']:.2f}" if cut.get("similarity") is not None else ""
+        head = f"{cut['reason']}: bytes {cut['start']} to {cut['stop']}{similar}{', ' * bool(kept)}{kept}"
         shown += [Text(visible(head), f"bold {reason_style(cut['reason'])}"), Text(visible(cut["text"]), "red")]
     return shown

@@ -130,7 +130,7 @@ READ = {"mlm": "instances", "blimp": "blimp", "glue": "glue", "squad": "squad"}
 
 
 def show_side_by_side(paths: Sequence[str]) -> list[RenderableType]:
-    """The table. Raises `errors.InputMissing` where a folder holds no evaluation."""
+    """The table. Raises `errors.InputMissing` if a folder holds no evaluation."""
     tasks: dict[str, dict[str, Any]] = {}
     asked: dict[str, dict[str, None]] = {}
     for path in paths:

@@ -174,7 +174,7 @@ def _elements(shape: list[int]) -> int:
 def _integrity(folder: str) -> RenderableType:
     digests = _json(folder, "digests.json")
     if not digests:
-        return Text("no digests.json: an exported model, not a checkpoint to go on from", "dim")
+        return Text("no digests.json: an exported model, not a checkpoint to resume from", "dim")
     paths = {name: shards.join(folder, name) for name in digests}
     bad = [n for n, path in paths.items() if not shards.exists(path) or shards.file_digest(path) != digests[n]]
     if bad:
@@ -227,7 +227,7 @@ def _shown(value: object) -> str:
 def show_log(path: str, count: int, skip: int) -> list[RenderableType]:
     """The last lines of a log of training, all but the ``skip`` last of them, and its last held-out losses.
 
-    Raises `errors.InputMissing` where no line of a training is in it.
+    Raises `errors.InputMissing` if no line of a training is in it.
     """
     folder = str(Path(path).parent) if not shards.is_remote(path) else path.rpartition("/")[0]
     found = Found(folder)
@@ -244,7 +244,10 @@ def show_log(path: str, count: int, skip: int) -> list[RenderableType]:
     skipped = sum("skipped" in line for line in log)
     if skipped:
         shown.append(Text(f"steps skipped: {skipped:,}, the last of them {_last_skipped(log):,}"))
-    return [*shown, Text(f"corpusforge report {folder}: the curves as a page, also while the run goes on", "dim")]
+    return [
+        *shown,
+        Text(f"corpusforge report {folder}: the curves as a page, also while the run is in progress", "dim"),
+    ]
 
 
 def _lines(title: str, keys: Sequence[str], lines: Sequence[Mapping[str, Any]]) -> RenderableType:

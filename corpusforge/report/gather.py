@@ -48,7 +48,7 @@ class Found:
 
 
 def gather(run_dir: str) -> Found:
-    """Read the folder of a run or of a stage. Raises `errors.InputMissing` where nothing of either is in it."""
+    """Read the folder of a run or of a stage. Raises `errors.InputMissing` if nothing of either is in it."""
     found = Found(str(run_dir).rstrip("/"))
     if not shards.exists(found.folder):
         raise errors.InputMissing(found.folder, "no such folder", "check the path")

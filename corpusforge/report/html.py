@@ -103,7 +103,7 @@ def plot(figure: Any, label: str) -> str:
 
 
 def section(title: str, name: str, *parts: str) -> str:
-    """A part of the page with a heading and an anchor; nothing where there are no parts."""
+    """A part of the page with a heading and an anchor; empty if there are no parts."""
     inner = "\n".join(part for part in parts if part)
     return f'<section id="{text(name)}"><h2>{text(title)}</h2>\n{inner}</section>' if inner else ""
 

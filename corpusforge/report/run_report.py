@@ -415,7 +415,7 @@ _TITLES = {
 def write_report(run_dir: str, path: str) -> str:
     """Write the report of a run's folder to a path or URL, and return it.
 
-    Raises `errors.InputMissing` where nothing of a run is in the folder, `errors.ExtraMissing` without plotly.
+    Raises `errors.InputMissing` if nothing of a run is in the folder, `errors.ExtraMissing` without plotly.
     """
     shards.write_bytes(path, page(gather(run_dir)).encode())
     return path

@@ -158,7 +158,7 @@ def _draw(row: dict[str, Any], masker: Masker) -> dict[str, Any]:
 
 
 def _units(row: dict[str, Any]) -> set[int]:
-    """Positions of an instance that go on with the word before, where word starts are known."""
+    """Positions of an instance that continue the word before, where word starts are known."""
     return {position for position, starts in enumerate(row.get("word_starts") or []) if not starts}
 
 

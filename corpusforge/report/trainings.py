@@ -1,7 +1,6 @@
 """Trainings side by side: their losses in one picture, and in which settings they differ.
 
-Comes in: folders of pretrain, or of runs. Goes out: one HTML page. Decision: losses stand over tokens read, not over
-steps, so that runs with other batches or lengths can be compared.
+Losses are drawn over tokens read, not over steps, so that runs with different batches or lengths can be compared.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def are_trainings(folders: Sequence[str]) -> bool:
 
 
 def write_trainings(folders: Sequence[str], path: str) -> str:
-    """Write the page to a path or URL, and return it. Raises `errors.InputMissing` where a log has no losses yet."""
+    """Write the page to a path or URL, and return it. Raises `errors.InputMissing` if a log has no losses yet."""
     found = [gather(folder) for folder in folders]
     for one in found:
         if not any("mlm_loss" in line for line in one.log):

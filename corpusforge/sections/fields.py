@@ -103,7 +103,7 @@ def option(
     ``is_path``: a relative value is relative to the recipe's folder, and a stage's digest holds the content, not the
     path. ``only_with``: values of other settings of the section without which this one has no effect. ``flag``: the
     flag where it is not ``--field-name``; of a switch both, ``"--yes/--no"``. ``advanced``: no flag, ``--set`` only.
-    ``changes_output``: False for a setting that says how to run; it is no part of a stage's digest. ``was``: the key
+    ``changes_output``: False for a setting that says how to run; it is not part of a stage's digest. ``was``: the key
     before a rename, which works for one release with a warning.
     """
     conditions = dict(only_with or {})

@@ -57,7 +57,7 @@ class Setting:
     unit: str = ""
     choices: tuple[str, ...] = ()
     only_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # dotted keys of the same section
-    flag: str = ""  # "--yes/--no" for a switch; "" where there is none
+    flag: str = ""  # "--yes/--no" for a switch; "" if there is none
     metavar: str | None = None
     was: str = ""
 

@@ -69,7 +69,7 @@ class Vocab:
         advanced=True,
     )
     allow_any_size: bool = option(
-        False, "accept a size that is no multiple of 64", flag="--allow-any-size/--only-multiples-of-64"
+        False, "accept a size that is not a multiple of 64", flag="--allow-any-size/--only-multiples-of-64"
     )
     adopt: str = option("", "a tokenizer folder to adopt instead of learning one", is_path=True, flag="--from")
     sample: str = option(

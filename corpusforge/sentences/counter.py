@@ -34,7 +34,7 @@ class SentenceCounter:
         return {"method": self.method}
 
     def check(self) -> None:
-        """Raises `errors.ResourceMissing` where Punkt's parameters are not on this machine."""
+        """Raises `errors.ResourceMissing` if Punkt's parameters are not on this machine."""
         if self.method == "punkt":
             _ = self._punkt
 

@@ -61,7 +61,7 @@ class Parameters(NamedTuple):
 def load() -> Parameters:
     """The English parameters, from where NLTK looks for them or from the user's cache.
 
-    Raises LookupError where they are in none of these folders, OSError or ValueError where they cannot be read.
+    Raises LookupError if they are in none of these folders, OSError or ValueError where they cannot be read.
     """
     abbreviations, collocations, contexts, starters = (_lines(text) for text in _texts())
     return Parameters(

@@ -182,7 +182,7 @@ def _clusters(data: U8, offsets: I64) -> _Clusters:
 def sentence_stops(data: U8, offsets: I64) -> I64:
     """Offsets after the last character of every sentence that ends inside a line, ascending.
 
-    Document i is ``data[offsets[i]:offsets[i + 1]]``; what it holds has no influence on its neighbours.
+    Document i is ``data[offsets[i]:offsets[i + 1]]``; what it holds has no influence on its neighbors.
     """
     clusters, capitals = _clusters(data, offsets), _Capitals(data, offsets)
     parts = (slice(first, first + AT_ONCE) for first in range(0, len(clusters.starts), AT_ONCE))
@@ -304,7 +304,7 @@ def _dot_belongs(places: _Places, dots: I64, following: I64) -> tuple[Bools, Boo
     """Whether one dot never ends a sentence, and whether it is faint, by what stands before it."""
     back = np.array([places.byte(dots - k) for k in range(1, WORD + 3)]).reshape(WORD + 2, len(dots))
     columns = np.arange(len(dots))
-    # General punctuation (E2 80 xx) and the no-break space (C2 A0) are no letters, though beyond ASCII.
+    # General punctuation (E2 80 xx) and the no-break space (C2 A0) are not letters, though beyond ASCII.
     wide = (back[1:-1] == 0x80) & (back[2:] == 0xE2) | (back[:-2] == 0xA0) & (back[1:-1] == 0xC2)
     back = back[:WORD]
     letters = np.logical_and.accumulate(LETTER[back] & ~wide).sum(0)

@@ -55,7 +55,7 @@ def clean(made: Recipe, output: str, execution: Execution) -> Outcome:
 
 
 def _readable(made: Recipe, outcome: Outcome) -> Outcome:
-    """The outcome of a finished stage clean. Raises `errors.InputUnreadable` where it read no document at all."""
+    """The outcome of a finished stage clean. Raises `errors.InputUnreadable` if it read no document at all."""
     rejects = shards.join(outcome.folder, "rejects") if made.clean.rejects == "all" else ""
     warnings.check_read(made.input.paths, outcome.manifest.statistics, outcome.manifest.tallies, rejects=rejects)
     return outcome

@@ -79,7 +79,7 @@ def inputs_of(settings: Evaluate, data: str | None, model: str = "") -> dict[str
 def _with_folders(settings: Evaluate, data: str | None) -> Evaluate:
     """The settings with the folder of each fine-tuned task: ``data`` for the only task that names none.
 
-    Raises `errors.InputMissing` where it is not clear which folder a task reads.
+    Raises `errors.InputMissing` if it is not clear which folder a task reads.
     """
     folders: dict[str, Any] = {}
     for task in ("glue", "squad"):
@@ -94,7 +94,7 @@ def _with_folders(settings: Evaluate, data: str | None) -> Evaluate:
 
 
 def _check_heldout(data: str) -> str:
-    """The digest of instances that have a held-out part. Raises `errors.StageMismatch` where nothing is held out."""
+    """The digest of instances that have a held-out part. Raises `errors.StageMismatch` if nothing is held out."""
     manifest, digest = stage.load_instances(data)
     if not manifest.rows.get("heldout"):
         mend = "build instances with a larger instances.heldout, or leave out the task mlm"

@@ -82,7 +82,7 @@ def claim(
     must not be in the folder. ``cuts``: digest of how the input is divided into work units; unfinished output of
     another division is restarted, as its shards are of other units.
 
-    Raises `errors.OutputTaken` where the folder holds something else and is not to be overwritten, or where another
+    Raises `errors.OutputTaken` if the folder holds something else and is not to be overwritten, or where another
     process is writing to it.
     """
     claimed = Claim(folder, stage, recipe, upstream)
@@ -178,7 +178,7 @@ def _locked(folder: str) -> Iterator[None]:
                 raise errors.OutputTaken(folder, "another run is writing to it", mend) from None
             yield
     finally:
-        if not existed and not _has_files(folder):  # a claim that was refused leaves nothing behind
+        if not existed and not _has_files(folder):  # a refused claim leaves nothing
             (Path(folder) / LOCK).unlink(missing_ok=True)
             Path(folder).rmdir()
 
@@ -234,8 +234,8 @@ def _change(key: str, old: object, new: object) -> str:
     >>> _change("clean.pii", "mask", "drop"), _change("steps", ["x" * 99], [])
     ("clean.pii 'mask' -> 'drop'", 'steps changed')
     """
-    said = f"{old!r} -> {new!r}"
-    return f"{key} {said}" if len(said) <= SHOWN else f"{key} changed"
+    change = f"{old!r} -> {new!r}"
+    return f"{key} {change}" if len(change) <= SHOWN else f"{key} changed"
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -57,7 +57,7 @@ class Preview:
 def clean(made: Recipe, sample: int) -> Preview:
     """Clean about ``sample`` records of the input in this process and write nothing.
 
-    Raises `errors.InputUnreadable` where none of them could be read.
+    Raises `errors.InputUnreadable` if none of them could be read.
     """
     from corpusforge.clean.work import all_tallies
 

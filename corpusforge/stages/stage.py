@@ -100,7 +100,7 @@ def upstream_units(folder: str, table: str) -> tuple[Manifest, list[ShardUnit]]:
 def load_instances(folder: str) -> tuple[Manifest, str]:
     """The manifest of finished instances, and the digest of their content.
 
-    Raises `errors.StageMismatch` where the folder holds the output of another stage.
+    Raises `errors.StageMismatch` if the folder holds the output of another stage.
     """
     manifest = Manifest.load(folder)
     if manifest.stage != "build-instances":

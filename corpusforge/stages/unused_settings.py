@@ -30,7 +30,7 @@ def check_read(command: str, given: Mapping[str, str]) -> None:
 def check_given(made: Recipe, given: Mapping[str, str]) -> None:
     """Raise `errors.RecipeInvalid` for a setting that has no effect. ``given``: keys, and the flags they came by.
 
-    Saying no to what is off anyway (``--no-signatures``) is no mistake.
+    Saying no to what is off anyway (``--no-signatures``) is not an error.
     """
     for key, flag in given.items():
         if made.vocab.adopt and key.startswith("vocab.") and key not in USED_WITH_ADOPT:

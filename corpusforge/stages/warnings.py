@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     from corpusforge.documents.records import FilePart
 
 UNKNOWN_BUILT = 0.05
-"""More unknown tokens than this in instances are an alarm (own choice: learned from its own text, the families have
-below 0.1 % in English, and a vocabulary of another language has most)."""
+"""More unknown tokens than this in instances trigger a warning (own choice: learned from its own text, the families
+have below 0.1 % in English, and a vocabulary of another language has most)."""
 
 UNKNOWN_LEARNED = 0.01
 """The same in the sample of a vocabulary, which could still be learned again."""
 
 COVERED = 0.99
-"""Fewer characters with a token than this are an alarm (sentencepiece advises 0.9995 for Chinese and Japanese)."""
+"""Fewer characters with a token than this trigger a warning (sentencepiece advises 0.9995 for Chinese and Japanese)."""
 
 BUDGET_USED = 0.6
-"""Less of the budget of masks used than this is an alarm (own measurement: whole words of English use over 90 %)."""
+"""Use of less of the mask budget triggers a warning (own measurement: English whole words use over 90 %)."""
 
 BARE = 0.1
-"""More instances without a single mask than this are an alarm."""
+"""More instances without a single mask than this trigger a warning."""
 
 EPOCHS = 100
-"""Reading a corpus more often than this is an alarm: BERT read its corpus about 40 times (Devlin et al. 2019, appendix
-A.2), and the worth of reading it once more decays to nothing (Muennighoff et al. 2023, arXiv 2305.16264, abstract)."""
+"""Reading a corpus more often than this triggers a warning: BERT read its corpus about 40 times (Devlin et al. 2019,
+appendix A.2), and the value of more epochs decays to nothing (Muennighoff et al. 2023, arXiv 2305.16264, abstract)."""
 
 
 def of_vocabulary(manifest: Manifest) -> list[str]:
@@ -49,8 +49,10 @@ def of_vocabulary(manifest: Manifest) -> list[str]:
     unknown, covered = found.get("unknown_rate", 0.0), found.get("character_coverage", 1.0)
     if not found.get("sample_tokens") or (unknown <= UNKNOWN_LEARNED and covered >= COVERED):
         return []
-    said = f"alarm: of the sample {unknown:.2%} of tokens are unknown, and {covered:.2%} of characters have a token: "
-    return [said + _mend(section, found)]
+    warning = (
+        f"warning: of the sample {unknown:.2%} of tokens are unknown, and {covered:.2%} of characters have a token: "
+    )
+    return [warning + _mend(section, found)]
 
 
 def _mend(section: Mapping[str, Any], found: Mapping[str, Any]) -> str:
@@ -59,7 +61,7 @@ def _mend(section: Mapping[str, Any], found: Mapping[str, Any]) -> str:
     'raise --alphabet, as 1,000 characters are kept, and --size with it'
     """
     if section.get("adopt"):
-        return "the vocabulary taken over does not fit this text; take another, or learn one"
+        return "the adopted vocabulary does not fit this text; take another, or learn one"
     if section.get("model") in SENTENCEPIECE:
         return "raise --coverage and --size"
     kept, most = found.get("characters", 0), section.get("alphabet", 0)
@@ -76,11 +78,11 @@ def of_instances(manifest: Manifest) -> list[str]:
     lines = []
     unknown = encoded.get("unknown_tokens", 0) / max(encoded.get("tokens", 0), 1)
     if unknown > UNKNOWN_BUILT:
-        what = f"alarm: {unknown:.1%} of tokens are unknown: the vocabulary does not fit the text"
+        what = f"warning: {unknown:.1%} of tokens are unknown: the vocabulary does not fit the text"
         lines.append(f"{what}; learn one from these documents with train-vocab, or name another with --vocab")
     if encoded.get("units_joined") == 0:
         by = "segmenter" if section.get("mask_segmenter") else "lexicon"
-        lines.append(f"alarm: --mask-{by} joins no words: no phrase of it occurs under this tokenization")
+        lines.append(f"warning: --mask-{by} joins no words: no phrase of it occurs under this tokenization")
     # Of dynamic masks only the held-out part has counts.
     masked = [part for part in (manifest.statistics.get(split, {}) for split in ("train", "heldout")) if part]
     return lines + of_masks(next((part["ratios"] for part in masked if part.get("masked")), {}), section)
@@ -95,30 +97,36 @@ def of_masks(ratios: Mapping[str, float], section: Mapping[str, Any]) -> list[st
     used, bare = ratios.get("masked_of_budget", 1.0), ratios.get("instances_unmasked", 0.0)
     if section.get("mask_unit", "token") == "token" or (used >= BUDGET_USED and bare <= BARE):
         return []
-    said = f"alarm: only {used:.0%} of the budget is masked, and {bare:.0%} of instances have no mask, as words are too"
-    return [f"{said} long; take --mask-unit token, or a vocabulary that sets characters apart (--model wordpiece)"]
+    warning = (
+        f"warning: only {used:.0%} of the budget is masked, and {bare:.0%} of instances have no mask, as words are too"
+    )
+    return [f"{warning} long; take --mask-unit token, or a vocabulary that sets characters apart (--model wordpiece)"]
 
 
 def of_plan(plan: Mapping[str, Any]) -> list[str]:
     """A warning where a training would read its corpus too often."""
     if plan["epochs"] <= EPOCHS:
         return []
-    said = f"alarm: {plan['steps']:,} steps would read the {plan['instances']:,} instances {plan['epochs']:,.0f} times"
-    return [f"{said}: too many for this corpus; set fewer with --steps, or a time with --budget"]
+    warning = (
+        f"warning: {plan['steps']:,} steps would read the {plan['instances']:,} instances {plan['epochs']:,.0f} times"
+    )
+    return [f"{warning}: too many for this corpus; set fewer with --steps, or a time with --budget"]
 
 
 def of_training(manifest: Manifest) -> list[str]:
     """A warning where a training ends above the unigram loss: the held-out loss where it was measured."""
     found = manifest.statistics
-    said, of_line = "held-out MLM loss", "unigram loss of the same tokens"
+    which, reference = "held-out MLM loss", "unigram loss of the same tokens"
     loss, line = found.get("heldout_loss"), found.get("heldout_unigram")
     if loss is None or line is None:
-        said, of_line = "MLM loss", "unigram entropy of the corpus"
+        which, reference = "MLM loss", "unigram entropy of the corpus"
         loss, line = found.get("mlm_loss"), found.get("unigram")
     if loss is None or line is None or loss < line:
         return []
-    said = f"alarm: the {said} ({loss:.2f}) is not below the {of_line} ({line:.2f})"
-    return [f"{said}: the model has learned less than unigram frequencies; take more steps, or another learning rate"]
+    warning = f"warning: the {which} ({loss:.2f}) is not below the {reference} ({line:.2f})"
+    return [
+        f"{warning}: the model has learned less than unigram frequencies; take more steps, or another learning rate"
+    ]
 
 
 MEGABYTE = 1 << 20
@@ -151,9 +159,9 @@ def of_shares(documents: float, text: float, *, nothing: bool = True) -> list[st
     ([], [], 1, 1)
     """
     if nothing and max(documents, text) <= 0:
-        return ["alarm: nothing is dropped; are the rules meant for this input?"]
+        return ["warning: nothing is dropped; are the rules meant for this input?"]
     if max(documents, text) > ALARM_HIGH:
-        return [f"alarm: {documents:.0%} of documents and {text:.0%} of text are dropped; look at the reasons above"]
+        return [f"warning: {documents:.0%} of documents and {text:.0%} of text are dropped; look at the reasons above"]
     return []
 
 
@@ -162,8 +170,8 @@ def of_steps(steps: Sequence[CleaningStep], language: str, languages: Mapping[st
     lines = []
     for step in steps:
         if step.dropped > ALARM_HIGH:
-            said = f"alarm: {step.name} drops {step.dropped:.0%} of the documents that reach it"
-            lines.append(said + (_of_language(language, languages) if step.name == "language" else ""))
+            warning = f"warning: {step.name} drops {step.dropped:.0%} of the documents that reach it"
+            lines.append(warning + (_of_language(language, languages) if step.name == "language" else ""))
     return lines
 
 

@@ -218,7 +218,7 @@ def _with_merges(
 ) -> Vocab:
     broken = [pair for pair in pairs if len(pair) != 2]
     if broken:
-        raise errors.ManifestInvalid(where, f"a merge is no pair: {' '.join(broken[0])}", _MEND)
+        raise errors.ManifestInvalid(where, f"a merge is not a pair: {' '.join(broken[0])}", _MEND)
     family = ByteBpe(tuple((pair[0], pair[1]) for pair in pairs), segmentation)
     # Entries that no merge produces (<|endoftext|>, madeupword0000) are never drawn in training either.
     made = family.reachable()

@@ -84,7 +84,7 @@ def learn(counts: pa.Table, settings: sections.Vocab) -> Learned:
     It has ``settings.size`` ids, specials and at least ``settings.unused`` slots among them. Where the words do not
     suffice to fill the size, more [unusedN] slots do.
 
-    Raises `errors.RecipeInvalid` where the size is no multiple of 64 or too small.
+    Raises `errors.RecipeInvalid` if the size is not a multiple of 64 or too small.
     """
     learned: Learned = _module(FAMILIES[settings.model].learner).learn(counts, settings)
     return learned
@@ -96,7 +96,7 @@ def load_vocab(folder: str) -> Vocab:
     tokenizer.json takes precedence over all other files, because it alone is complete; without one, the family is that
     whose own files are there.
 
-    Raises `errors.ManifestInvalid` where it is damaged or of another family; `errors.InputMissing` without a folder.
+    Raises `errors.ManifestInvalid` if it is damaged or of another family; `errors.InputMissing` without a folder.
     """
     folder = str(folder).rstrip("/")
     where = f"{folder}/tokenizer.json"
@@ -180,7 +180,7 @@ def _kind_of(raw: dict[str, Any]) -> str:
 
 
 def _read_bytes(path: str) -> bytes | None:
-    """A file of a local folder or a URL; None where there is none."""
+    """A file of a local folder or a URL; None if there is none."""
     try:
         if "://" not in path:
             return Path(path).read_bytes()

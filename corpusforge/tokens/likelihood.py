@@ -92,7 +92,7 @@ class _Changed(NamedTuple):
 
 
 class _Words:
-    """All words as one column of piece ids; the last place is no piece, and the neighbour of both ends of a word."""
+    """All words as one column of piece ids; the last place is not a piece, and the neighbor of both ends of a word."""
 
     def __init__(self, prepared: Prepared) -> None:
         codes, owners = characters_of(prepared.kept)

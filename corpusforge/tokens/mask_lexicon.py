@@ -42,7 +42,7 @@ class WordJoiner(Protocol):
 def joiner_of(vocab: Vocab, settings: sections.Instances) -> WordJoiner | None:
     """What joins words to mask units: a lexicon, which is read here, a segmenter, or nothing.
 
-    Raises `errors.RecipeInvalid` where both are given, where masks are drawn by token, or where a segmenter could join
+    Raises `errors.RecipeInvalid` if both are given, where masks are drawn by token, or where a segmenter could join
     nothing, and `errors.InputMissing` where the lexicon is missing or empty.
     """
     lexicon, segmenter = settings.mask_lexicon, settings.mask_segmenter

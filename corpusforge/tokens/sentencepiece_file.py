@@ -36,7 +36,7 @@ class Model(NamedTuple):
 def read_model(data: bytes, where: str = "spiece.model") -> Model:
     """Read a model file.
 
-    Raises `errors.ManifestInvalid` where this is no model, or of an algorithm other than unigram and bpe.
+    Raises `errors.ManifestInvalid` if this is not a model, or of an algorithm other than unigram and bpe.
     """
     mend = "use a model written by sentencepiece"
     try:

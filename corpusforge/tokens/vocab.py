@@ -53,7 +53,7 @@ class Family(Protocol):
         """How text is normalized and segmented into words."""
 
     def check(self, vocab: Vocab) -> None:
-        """Raises `errors.ManifestInvalid` where plain text could produce a special or unused token."""
+        """Raises `errors.ManifestInvalid` if plain text could produce a special or unused token."""
 
     def word_tokenizer(self, vocab: Vocab) -> Any:
         """A `tokenizers.Tokenizer` for words of `segmentation`; of special ids it gives unk only."""
@@ -74,7 +74,7 @@ class Family(Protocol):
         """For each id whether a word begins with it, ``[size]``; specials do."""
 
     def text_of(self, token: str) -> str:
-        """The text of a token, without the family's marks; as it is written where that is no text."""
+        """The text of a token, without the family's marks; as it is written where that is not text."""
 
     @property
     def byte_level(self) -> bool:
@@ -152,18 +152,18 @@ class Learned(NamedTuple):
 
 
 def check_size(size: int, *, allow_any_size: bool = False) -> None:
-    """Raises `errors.RecipeInvalid` naming the two nearest sizes where ``size`` is no multiple of 64."""
+    """Raises `errors.RecipeInvalid` naming the two nearest sizes if ``size`` is not a multiple of 64."""
     if size % MULTIPLE and not allow_any_size:
         below = size // MULTIPLE * MULTIPLE
         nearest = f"use {below:,} or {below + MULTIPLE:,}" if below else f"use {MULTIPLE}"
-        what = f"{size:,} is no multiple of {MULTIPLE}"
+        what = f"{size:,} is not a multiple of {MULTIPLE}"
         raise errors.RecipeInvalid("vocab.size", what, f"{nearest}, or pass --allow-any-size (vocab.allow_any_size)")
 
 
 def with_roles(tokens: Sequence[str], family: Family, names: Mapping[str, str], extra: Sequence[str] = ()) -> Vocab:
     """A vocabulary whose special tokens are given by ``names`` (role to token); ``extra``: further special tokens.
 
-    Raises `errors.ManifestInvalid` where one of them is missing.
+    Raises `errors.ManifestInvalid` if one of them is missing.
     """
     ids = {token: i for i, token in enumerate(tokens)}
     missing = [name for name in names.values() if name not in ids]
@@ -176,7 +176,7 @@ def with_roles(tokens: Sequence[str], family: Family, names: Mapping[str, str], 
 
 
 def tokens_by_id(where: str, ids: Mapping[str, int]) -> list[str]:
-    """The tokens in the order of their ids. Raises `errors.ManifestInvalid` where ids have holes or repeat."""
+    """The tokens in the order of their ids. Raises `errors.ManifestInvalid` if ids have holes or repeat."""
     tokens = sorted(ids, key=ids.__getitem__)
     if [ids[token] for token in tokens] != list(range(len(tokens))):
         raise errors.ManifestInvalid(where, "ids have holes or repeat", "number the tokens from 0 without holes")

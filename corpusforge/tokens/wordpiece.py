@@ -218,7 +218,7 @@ class Prepared(NamedTuple):
 def prepare(counts: pa.Table, settings: sections.Vocab) -> Prepared:
     """Check the size, choose the alphabet, and leave out words that are too long or not made of it.
 
-    Raises `errors.RecipeInvalid` where the size is no multiple of 64 or too small for specials, slots and characters.
+    Raises `errors.RecipeInvalid` if the size is not a multiple of 64 or too small for specials, slots and characters.
     """
     check_size(settings.size, allow_any_size=settings.allow_any_size)
     segmentation = segmentation_of(settings)

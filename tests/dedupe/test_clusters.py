@@ -20,10 +20,10 @@ def as_pairs(pairs: list[tuple[int, int]]) -> np.ndarray:
 
 def walk(pairs: list[tuple[int, int]], count: int) -> list[int]:
     """The smallest row that each row reaches, by depth first."""
-    neighbours: dict[int, set[int]] = {}
+    neighbors: dict[int, set[int]] = {}
     for a, b in pairs:
-        neighbours.setdefault(a, set()).add(b)
-        neighbours.setdefault(b, set()).add(a)
+        neighbors.setdefault(a, set()).add(b)
+        neighbors.setdefault(b, set()).add(a)
     labels = [-1] * count
     for row in range(count):
         stack = [row]
@@ -31,7 +31,7 @@ def walk(pairs: list[tuple[int, int]], count: int) -> list[int]:
             here = stack.pop()
             if labels[here] < 0:
                 labels[here] = row
-                stack += neighbours.get(here, ())
+                stack += neighbors.get(here, ())
     return labels
 
 

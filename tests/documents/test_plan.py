@@ -147,7 +147,7 @@ def test_formats_by_name_and_content(write: Write, name: str, content: bytes, ex
 
 
 def test_what_cannot_be_told_is_an_error(write: Write) -> None:
-    with pytest.raises(errors.InputUnreadable, match="format cannot be told"):
+    with pytest.raises(errors.InputUnreadable, match="format cannot be detected"):
         plan_units([str(write("a.bin", b"\0\1\2\3" * 99))])
 
 

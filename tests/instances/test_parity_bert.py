@@ -196,13 +196,13 @@ def test_mask_positions_are_uniform(ours, googles):
 
 
 def test_masks_are_drawn_one_without_the_other(ours, googles):
-    """As many neighbours are masked together as google's draws give, and no position twice."""
+    """As many neighbors are masked together as google's draws give, and no position twice."""
     together = []
     for _, masks, lengths in (ours, googles):
         gaps = np.diff(masks.position)[np.diff(masks.row) == 0]
         assert gaps.min() >= 1
-        neighbours = np.bincount(masks.row[1:][(np.diff(masks.row) == 0)][gaps == 1], minlength=len(lengths))
-        together.append(neighbours)
+        neighbors = np.bincount(masks.row[1:][(np.diff(masks.row) == 0)][gaps == 1], minlength=len(lengths))
+        together.append(neighbors)
     assert same_counts(*(np.bincount(side) for side in together))
 
 

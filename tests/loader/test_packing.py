@@ -41,7 +41,7 @@ def test_every_instance_is_in_one_row_and_no_row_is_too_full(lengths: list[int],
     assert sorted(packs.ranks.tolist()) == list(range(len(lengths)))
     rows = held(packs, found)
     assert all(0 < sum(row) <= room for row in rows)
-    # Two neighbours that fit into one row would be one: best fit leaves at most one row half empty.
+    # Two neighbors that fit into one row would be one: best fit leaves at most one row half empty.
     assert len(rows) <= max(1, -(-2 * sum(lengths) // room))
 
 

@@ -26,7 +26,7 @@ class Setup(NamedTuple):
     bands: int
     rows: int
     threshold: float
-    neighbours: int
+    neighbors: int
     length: int
 
 
@@ -98,7 +98,7 @@ def candidates(items: list[Item], signed: dict[Item, Signed], setup: Setup) -> s
             buckets.setdefault(values, []).append(item)
         for bucket in buckets.values():
             for i, j in itertools.combinations(range(len(bucket)), 2):
-                if j - i <= setup.neighbours or i < setup.neighbours:
+                if j - i <= setup.neighbors or i < setup.neighbors:
                     pairs.add((bucket[i], bucket[j]))
     return pairs
 

@@ -15,10 +15,10 @@ from corpusforge.report.inspect import inspect
 from tests.report.handmade_run import HOSTILE, document, write_stage
 
 
-def shown(path: Path | str, *, colour: bool = False, **options: object) -> str:
-    console = Console(width=200, record=True, file=open("/dev/null", "w"), force_terminal=colour)  # noqa: SIM115, PTH123
+def shown(path: Path | str, *, color: bool = False, **options: object) -> str:
+    console = Console(width=200, record=True, file=open("/dev/null", "w"), force_terminal=color)  # noqa: SIM115, PTH123
     console.print(*inspect(str(path), **options), sep="\n")  # type: ignore[arg-type]
-    return console.export_text(styles=colour)
+    return console.export_text(styles=color)
 
 
 def test_a_run_shows_funnel_and_stages(run_dir: Path) -> None:
@@ -106,7 +106,7 @@ def test_an_instance_is_decoded_with_its_masks(run_dir: Path) -> None:
     text = shown(shard)
     assert "[CLS] the [MASK](river) runs [SEP]" in text
     assert "5 tokens (A 5, B 0), 1 masked" in text
-    assert "\x1b[1;31m[MASK]" in shown(shard, colour=True)
+    assert "\x1b[1;31m[MASK]" in shown(shard, color=True)
 
 
 def test_dynamic_masks_are_drawn_as_the_loader_does(tmp_path: Path, run_dir: Path) -> None:
@@ -176,7 +176,7 @@ def test_a_checkpoint_shows_step_size_and_integrity(tmp_path: Path) -> None:
 
 def test_a_recipe_marks_what_is_not_the_default(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text("seed = 9\n[vocab]\nsize = 4096\n")
-    text = shown(tmp_path / "mine.toml", colour=True)
+    text = shown(tmp_path / "mine.toml", color=True)
     assert "\x1b[1;32m4096" in text
     assert "Recipe mine" in text
 

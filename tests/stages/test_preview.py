@@ -1,4 +1,4 @@
-"""Dry runs of clean: a sample from all over the input, a funnel, examples, alarms; nothing is written."""
+"""Dry runs of clean: a sample from all over the input, a funnel, examples, warnings; nothing is written."""
 
 from __future__ import annotations
 
@@ -57,19 +57,19 @@ def test_funnel_and_examples_are_shown(many: Path) -> None:
     assert "Step by step" in shown
     assert "page:no-lines" in shown
     assert "menu of part" in shown
-    assert "alarm" not in shown
+    assert "warning" not in shown
 
 
-def test_alarm_where_nothing_goes(tmp_path: Path) -> None:
+def test_warning_where_nothing_goes(tmp_path: Path) -> None:
     source = write_files(tmp_path / "in", {"a.jsonl": [GOOD.format(1)]})
-    assert "alarm: nothing is dropped" in dry_run(source).output
+    assert "warning: nothing is dropped" in dry_run(source).output
 
 
-def test_alarm_where_nearly_all_goes(tmp_path: Path) -> None:
+def test_warning_where_nearly_all_goes(tmp_path: Path) -> None:
     source = write_files(tmp_path / "in", {"a.jsonl": ["menu"] * 19 + [GOOD.format(1)]})
     shown = " ".join(dry_run(source).output.split())
-    assert "alarm: 95% of documents" in shown
-    assert "alarm: c4-tfds-3.1 drops 95% of the documents" in shown
+    assert "warning: 95% of documents" in shown
+    assert "warning: c4-tfds-3.1 drops 95% of the documents" in shown
 
 
 def test_steps_are_shown_as_they_run_and_not_by_name(tmp_path: Path) -> None:

@@ -70,16 +70,16 @@ def test_a_deduplication_that_drops_all_says_so_dry_and_real(tmp_path: Path) -> 
     for more in (["--dry-run"], []):
         done = call(*words, *more)
         assert done.exit_code == 0, done.output
-        assert "alarm: 97% of documents" in said(done)
+        assert "warning: 97% of documents" in said(done)
 
 
-def test_a_corpus_without_repeats_is_no_alarm(tmp_path: Path) -> None:
+def test_a_corpus_without_repeats_is_no_warning(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text(json.dumps({"text": GOOD.format(1)}) + "\n")
     clean, out = str(tmp_path / "clean"), str(tmp_path / "out")
     call("clean", str(tmp_path / "in.jsonl"), "--output", clean, "--language", "", "--workers", "1", *OFF)
     for more in (["--dry-run"], []):
         done = call("dedupe", clean, "--output", out, "--workers", "1", *more)
-        assert done.exit_code == 0 and "alarm" not in done.output
+        assert done.exit_code == 0 and "warning" not in done.output
 
 
 def test_chinese_read_as_english_is_told_its_flag(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_chinese_read_as_english_is_told_its_flag(tmp_path: Path) -> None:
     for more in (["--dry-run"], ["--workers", "1"]):
         done = call(*words, *more)
         assert done.exit_code == 0, done.output
-        assert "alarm: language drops 100%" in said(done)
+        assert "warning: language drops 100%" in said(done)
         assert "most often they are zh (12 of 12): --language zh keeps these" in said(done)
 
 
@@ -166,57 +166,59 @@ def printed(*words: str) -> str:
     return " ".join(done.output.split())
 
 
-def test_a_vocabulary_of_another_language_is_an_alarm(tmp_path: Path) -> None:
+def test_a_vocabulary_of_another_language_is_an_warning(tmp_path: Path) -> None:
     vocab, options = vocabulary(tmp_path / "vocab", "wordpiece"), ("--mask-unit", "whole-word")
     words = ("build-instances", corpus(tmp_path / "zh", chinese()), "--vocab", vocab, "--output", str(tmp_path / "out"))
-    assert "alarm: 100.0% of tokens are unknown: the vocabulary does not fit the text" in printed(*words, *options)
+    assert "warning: 100.0% of tokens are unknown: the vocabulary does not fit the text" in printed(*words, *options)
     words = ("build-instances", corpus(tmp_path / "en", made_up_text().to_pylist()), "--vocab", vocab, "--output")
-    assert "alarm" not in printed(*words, str(tmp_path / "fits"), *options)
+    assert "warning" not in printed(*words, str(tmp_path / "fits"), *options)
 
 
-def test_words_too_long_to_mask_are_an_alarm(tmp_path: Path) -> None:
+def test_words_too_long_to_mask_are_an_warning(tmp_path: Path) -> None:
     words = ("build-instances", corpus(tmp_path / "zh", chinese()), "--vocab", vocabulary(tmp_path / "vocab", "bpe"))
     settings = ("--mask-unit", "whole-word", "--masking", "static", "--length", "64")
     shown = printed(*words, "--output", str(tmp_path / "out"), *settings)
-    assert "alarm: only" in shown and "take --mask-unit token" in shown
-    assert "unknown" not in shown.split("alarm", 1)[1]
-    assert "alarm" not in printed(*words, "--output", str(tmp_path / "tokens"), "--masking", "static", "--length", "64")
+    assert "warning: only" in shown and "take --mask-unit token" in shown
+    assert "unknown" not in shown.split("warning", 1)[1]
+    assert "warning" not in printed(
+        *words, "--output", str(tmp_path / "tokens"), "--masking", "static", "--length", "64"
+    )
 
 
-def test_a_lexicon_that_joins_nothing_is_an_alarm(tmp_path: Path) -> None:
+def test_a_lexicon_that_joins_nothing_is_an_warning(tmp_path: Path) -> None:
     texts = made_up_text().to_pylist()
     lexicon = tmp_path / "phrases.txt"
     words = ("build-instances", corpus(tmp_path / "in", texts), "--vocab", vocabulary(tmp_path / "vocab", "wordpiece"))
     more = ("--mask-unit", "whole-word", "--mask-lexicon", str(lexicon))
     lexicon.write_text("nowhere to be found\n")
     shown = printed(*words, "--output", str(tmp_path / "none"), *more)
-    assert "alarm: --mask-lexicon joins no words" in shown and "; 0 phrases joined, of 0 words" in shown
+    assert "warning: --mask-lexicon joins no words" in shown and "; 0 phrases joined, of 0 words" in shown
     lexicon.write_text(" ".join(texts[0].split()[:2]) + "\n")
     shown = printed(*words, "--output", str(tmp_path / "one"), *more)
-    assert "; 1 phrases joined, of 2 words" in shown and "alarm" not in shown
+    assert "; 1 phrases joined, of 2 words" in shown and "warning" not in shown
 
 
-def test_an_alphabet_too_small_is_an_alarm_with_its_flag(tmp_path: Path) -> None:
+def test_an_alphabet_too_small_is_an_warning_with_its_flag(tmp_path: Path) -> None:
     words = ("train-vocab", corpus(tmp_path / "zh", chinese()), "--size", "512", "--unused", "8", "--output")
     shown = printed(*words, str(tmp_path / "small"), "--alphabet", "200")
     assert "of characters have a token: raise --alphabet, as 200 characters are kept, and --size with it" in shown
-    assert "alarm" not in printed(*words, str(tmp_path / "vocab"))
+    assert "warning" not in printed(*words, str(tmp_path / "vocab"))
 
 
 @pytest.mark.parametrize("skipped", [False, True])
-def test_the_whole_line_has_the_alarms_of_its_stages(skipped: bool, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_whole_line_has_the_warnings_of_its_stages(skipped: bool, capsys: pytest.CaptureFixture[str]) -> None:
     encoded = {"encoded": {"tokens": 100, "unknown_tokens": 92}}
     built = Manifest("build-instances", "", {}, {}, {}, {}, {}, encoded, {"instances": {}}, {}, {})
     summary.show_run([("build-instances", Outcome("there", built, skipped))], None)
     shown = capsys.readouterr()
-    assert "build-instances: alarm: 92.0% of tokens are unknown" in " ".join((shown.out + shown.err).split())
+    assert "build-instances: warning: 92.0% of tokens are unknown" in " ".join((shown.out + shown.err).split())
 
 
 @pytest.mark.parametrize(
     ("section", "statistics", "line"),
     [
         ({"model": "wordpiece", "alphabet": 1000}, {"unknown_rate": 0.01, "character_coverage": 0.99}, ""),
-        ({"adopt": "x", "model": "wordpiece", "alphabet": 9}, {"unknown_rate": 0.02}, "the vocabulary taken over"),
+        ({"adopt": "x", "model": "wordpiece", "alphabet": 9}, {"unknown_rate": 0.02}, "the adopted vocabulary"),
         ({"model": "unigram"}, {"character_coverage": 0.98}, "raise --coverage"),
         ({"model": "wordpiece", "alphabet": 1000}, {"unknown_rate": 0.02, "characters": 40}, "lower --min-count"),
         (
@@ -233,7 +235,7 @@ def test_what_would_mend_a_vocabulary(section: dict[str, object], statistics: di
     assert len(lines) == bool(line) and line in "".join(lines)
 
 
-def test_a_plan_of_many_epochs_and_a_loss_above_the_line_are_alarms(tmp_path: Path) -> None:
+def test_a_plan_of_many_epochs_and_a_loss_above_the_line_are_warnings(tmp_path: Path) -> None:
     plan = {"preset": "bert-tiny", "steps": 1_000_000, "instances": 5339, "epochs": 99_919.8}
     (said,) = warnings.of_plan(plan)
     assert "1,000,000 steps would read the 5,339 instances 99,920 times" in said and "--budget" in said
