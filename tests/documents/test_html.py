@@ -168,11 +168,11 @@ def test_looking_takes_linear_time(piece: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("html", ["main", "all", "trafilatura"])
-def test_no_real_page_is_refused(html: str, shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("extractor", ["main", "all", "trafilatura"])
+def test_no_real_page_is_refused(extractor: str, shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
     monkeypatch.setattr(pages, "page_text", lambda page, _: seen.append(page) or "x")
     files = sorted(file for folder in ("warc", "warc_wrapped") for file in (shared_data / folder).iterdir())
-    read_all(*files, html=html)
+    read_all(*files, html=extractor)
     assert len(seen) > 1000
-    assert [excess for page in seen if (excess := html.excess_of(page, html))] == []
+    assert [excess for page in seen if (excess := html.excess_of(page, extractor))] == []
