@@ -85,8 +85,8 @@ def _checked(spec: dataclasses.Field[Any], value: Any, where: str, prefix: str) 
     factory = spec.default_factory
     default = spec.default if factory is dataclasses.MISSING else factory()
     if type(value) is not type(default):
-        kind = "list" if isinstance(default, tuple) else type(default).__name__
-        what = f"{prefix}{spec.name} = {value!r} is not a {kind}"
+        kinds = {tuple: "a list", int: "a whole number", float: "a number", bool: "true or false"}
+        what = f"{prefix}{spec.name} = {value!r} is not {kinds.get(type(default), 'text')}"
         raise errors.RecipeInvalid(where, what, spec.metadata["help"])
     check = spec.metadata["check"]
     wrong = check(value) if check else None

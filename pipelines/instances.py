@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from corpusforge import errors
 from corpusforge.beam import BuildInstances, ReadShards, WriteManifest, WriteShards
 from corpusforge.beam.program import parse, parser_of, run_main
 from corpusforge.recipe import override
@@ -24,6 +25,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of everything random")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="any setting of [instances]")
     own, recipe, engine = parse(parser, arguments, "instances.format", "instances.length", "instances.masking")
+    if wrong := next((setting for setting in own.set if "=" not in setting), None):
+        raise errors.RecipeInvalid("--set", f"'{wrong}' has no '='", "write --set KEY=VALUE")
     values = dict(setting.split("=", 1) for setting in own.set)
     section = override(recipe, {f"instances.{key}": value for key, value in values.items()}).instances
     vocab = load_vocab(own.vocab)

@@ -115,7 +115,9 @@ def build_pack(kind: type[P], raw: Mapping[str, Any], path: Path) -> P:
 def _checked(key: str, kind: str, entry: Any, where: str) -> tuple[Any, str]:
     if not isinstance(entry, Mapping) or set(entry) != {"value", "source"} or not isinstance(entry["source"], str):
         raise errors.RecipeInvalid(
-            where, f"'{key}' is not given as value and source", f"[{key}] value = .. source = .."
+            where,
+            f"'{key}' is not given as value and source",
+            f'write [{key}], then value = ... and source = "..." on lines of their own',
         )
     value = entry["value"]
     if kind == "int" and type(value) is int and 0 <= value <= _LARGEST:

@@ -55,6 +55,8 @@ def setting(spec: Setting) -> Callable[[F], F]:
         if parameter.opts == [old]:
             sections.warn_renamed(old, yes)
         given = ctx.ensure_object(dict)
+        if spec.was and spec.key in given.get("settings", {}):
+            raise click.UsageError(f"{old} is the old name of {yes}: leave it out")
         given.setdefault("settings", {})[spec.key] = ",".join(value) if is_list else value
         given.setdefault("flags", {})[spec.key] = no if value is False else yes
 

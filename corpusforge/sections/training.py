@@ -77,7 +77,9 @@ class Pretrain:
     precision: str = option(
         "auto", "auto: bf16 autocast on a GPU that has it, else fp32", check=OneOf("auto", "fp32", "bf16")
     )
-    device: str = option("auto", "auto, cpu, cuda", check=OneOf("auto", "cpu", "cuda"), changes_output=False)
+    device: str = option(
+        "auto", "where to train; auto: a GPU if there is one", check=OneOf("auto", "cpu", "cuda"), changes_output=False
+    )
     compile: bool = option(False, "torch.compile the model", flag="--compile/--no-compile")
     sharding: str = option(
         "none",

@@ -101,9 +101,18 @@ def claim(
 
 def _with_old_names(recipe: Mapping[str, Any]) -> dict[str, Any]:
     """Renamed settings by the name that earlier releases digested, so that their folders count as finished."""
+    return _named(recipe, {key: spec.was for key, spec in settings().items() if spec.was})
+
+
+def _with_new_names(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings that an earlier release recorded, by today's names."""
     was = {key: spec.was for key, spec in settings().items() if spec.was}
+    return _named(recipe, {f"{key.partition('.')[0]}.{old}": key.partition(".")[2] for key, old in was.items()})
+
+
+def _named(recipe: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     return {
-        section: {was.get(f"{section}.{key}", key): value for key, value in values.items()}
+        section: {names.get(f"{section}.{key}", key): value for key, value in values.items()}
         if isinstance(values, Mapping)
         else values
         for section, values in recipe.items()
@@ -217,7 +226,7 @@ def _difference(held: Mapping[str, Any], claimed: Claim) -> str:
     if held.get("stage") != claimed.stage:
         return f"already holds the stage '{held.get('stage')}'"
     now = json.loads(json.dumps(claimed.recipe))
-    old, new = (_flat(_with_old_names(recipe)) for recipe in (held.get("recipe", {}), now))
+    old, new = (_flat(_with_new_names(recipe)) for recipe in (held.get("recipe", {}), now))
     changed = [_change(k, old.get(k), new.get(k)) for k in sorted(old | new) if old.get(k) != new.get(k)]
     if not changed and held.get("upstream") != dict(claimed.upstream):
         changed = ["other input"]

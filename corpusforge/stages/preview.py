@@ -22,7 +22,7 @@ from corpusforge.stages.unused_settings import unused_lines
 if TYPE_CHECKING:
     from corpusforge.documents.plan import Unit
     from corpusforge.documents.read import RawBatch
-    from corpusforge.documents.records import ReadOptions
+    from corpusforge.documents.records import FilePart, ReadOptions
 
 PARTS = 64
 """Files, or ranges of large files, that a sample is taken from."""
@@ -100,30 +100,53 @@ def dedupe(made: Recipe, upstream: str, execution: Execution) -> Preview:
 
 
 def _sample(units: list[Unit], options: ReadOptions, sample: int) -> Iterator[RawBatch]:
-    """Batches from parts spread evenly over the input, about ``sample`` records in all."""
-    from corpusforge.documents.plan import Unit
-    from corpusforge.documents.read import read_unit
+    """Batches from parts spread evenly over the input: ``sample`` records in all, or all that there are.
 
+    Parts take turns: what a short one lacks, the others give in the next turn, and other parts after these.
+    """
     parts = [part for unit in units for part in unit.parts]
-    count = min(len(parts), PARTS, sample)
     left = sample
-    for number in range(count):
-        share = -(-left // (count - number))  # what poor parts lack, the next ones give
-        for raw in read_unit(Unit(0, (parts[number * len(parts) // count],)), options, batch_bytes=READ_BYTES):
-            part = raw if raw.records <= share else _first(raw, share)
-            yield part
-            left, share = left - part.records, share - part.records
-            if share <= 0:
-                break
-        if left <= 0:
-            return
+    while parts and left > 0:
+        count = min(len(parts), PARTS, left)
+        chosen = {number * len(parts) // count for number in range(count)}
+        readers = [_Reader(parts[at], options) for at in sorted(chosen)]
+        parts = [part for at, part in enumerate(parts) if at not in chosen]
+        while readers and left > 0:
+            share = -(-left // len(readers))
+            for reader in readers:
+                for raw in reader.take(min(share, left)):
+                    yield raw
+                    left -= raw.records
+            readers = [reader for reader in readers if not reader.is_at_end]
 
 
-def _first(raw: RawBatch, count: int) -> RawBatch:
-    """The first records of a batch that holds more than needed: documents before rejects."""
-    documents = raw.documents.slice(0, count)
-    rejects = raw.rejects.slice(0, count - documents.num_rows)
-    return raw._replace(documents=documents, rejects=rejects, records=documents.num_rows + rejects.num_rows)
+class _Reader:
+    """Reads a part of the input a few records at a time."""
+
+    def __init__(self, part: FilePart, options: ReadOptions) -> None:
+        from corpusforge.documents.plan import Unit
+        from corpusforge.documents.read import read_unit
+
+        self.is_at_end = False
+        self._batches = read_unit(Unit(0, (part,)), options, batch_bytes=READ_BYTES)
+        self._rest: RawBatch | None = None
+
+    def take(self, count: int) -> Iterator[RawBatch]:
+        """The next records, ``count`` at most."""
+        while count > 0:
+            raw = self._rest or next(self._batches, None)
+            if raw is None:
+                self.is_at_end = True
+                return
+            documents = raw.documents.slice(0, count)
+            rejects = raw.rejects.slice(0, count - documents.num_rows)
+            first = raw._replace(documents=documents, rejects=rejects, records=documents.num_rows + rejects.num_rows)
+            rest = (raw.documents.slice(documents.num_rows), raw.rejects.slice(rejects.num_rows))
+            self._rest = None
+            if raw.records > first.records:
+                self._rest = raw._replace(documents=rest[0], rejects=rest[1], records=raw.records - first.records)
+            yield first
+            count -= first.records
 
 
 def _collect(examples: dict[str, list[dict[str, Any]]], rows: list[dict[str, Any]]) -> None:

@@ -166,7 +166,7 @@ def test_fingerprints_follow_content_not_place(tmp_path: Path) -> None:
 
 
 def test_a_folder_from_before_a_rename_is_still_the_same_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Digests hold renamed settings under their old names."""
+    """Digests hold renamed settings under their old names; errors name them by the new ones."""
     old = {"clean": {"count": 1}}
     with claim(str(tmp_path), "clean", old, {}) as before:
         _work(tmp_path)
@@ -175,7 +175,7 @@ def test_a_folder_from_before_a_rename_is_still_the_same_run(tmp_path: Path, mon
     with claim(str(tmp_path), "clean", {"clean": {"size": 1}}, {}) as now:
         assert now.digest == before.digest
     with (
-        pytest.raises(errors.OutputTaken, match=r"clean\.count 1 -> 2"),
+        pytest.raises(errors.OutputTaken, match=r"clean\.size 1 -> 2"),
         claim(str(tmp_path), "clean", {"clean": {"size": 2}}, {}),
     ):
         pass

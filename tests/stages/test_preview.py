@@ -52,6 +52,14 @@ def test_small_sample_of_many_files_reads_few(many: Path) -> None:
     assert preview.clean(made, 2).records < preview.clean(made, 1_000_000).records == 8 * 201
 
 
+def test_a_sample_takes_from_long_files_what_short_ones_lack(tmp_path: Path) -> None:
+    """All records where the sample is larger than the input; else as many as it names, wherever the long files are."""
+    texts = {f"{k:03d}.jsonl": [GOOD.format(k)] * (120 if k == 0 else 1) for k in range(100)}
+    flags = {"input.paths": [str(write_files(tmp_path / "in", texts))], "clean.language": "", "clean.badwords": "off"}
+    made = recipe.override(sections.Recipe(), flags | {"clean.sentences": "builtin"}, where="test")
+    assert [preview.clean(made, sample).records for sample in (7, 150, 219, 1000)] == [7, 150, 219, 219]
+
+
 def test_funnel_and_examples_are_shown(many: Path) -> None:
     shown = dry_run(many).output
     assert "Step by step" in shown
