@@ -232,7 +232,7 @@ def test_a_coverage_the_library_does_not_take_is_refused_by_its_flag() -> None:
 
 def test_a_size_too_small_is_refused() -> None:
     counts = count_words(pa.array(SENTENCES), ALBERT)
-    with pytest.raises(errors.RecipeInvalid, match="no multiple"):
+    with pytest.raises(errors.RecipeInvalid, match="not a multiple"):
         learn(counts, settings_of("unigram", 100))
     for algorithm in ("unigram", "bpe"):
         for unused in (40, 59, 128):
