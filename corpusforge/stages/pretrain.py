@@ -99,7 +99,7 @@ def _others_end_with(ranks: Any) -> Iterator[None]:
 def _above(made: Recipe, data: str, output: str, fingerprint: str) -> dict[str, str]:
     """Digests of what is read. Under --allow-new-data the folder keeps its identity; its checkpoints record their data.
 
-    Raises what `trainer.prepare.initial_of` raises: the weights to begin from are checked before a folder is claimed.
+    Raises what `trainer.prepare.init_of` raises: the weights to begin from are checked before a folder is claimed.
     """
     held = _held_data(output) if made.pretrain.allow_new_data else None
     above = {"instances": held or fingerprint}

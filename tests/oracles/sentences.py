@@ -1,4 +1,4 @@
-"""The built-in sentence splitter, one document and one character at a time: the oracle of `text.sentence_spans`."""
+"""The built-in sentence splitter, one document and one character at a time: oracle of `sentences.splitter`."""
 
 from __future__ import annotations
 
