@@ -10,6 +10,7 @@ Axes: B examples, T positions, D width, C classes.
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -86,16 +87,16 @@ def encode(tokenizer: Any, texts: Sequence[Sequence[str]], longest: int) -> Enco
     return Encoded(ids, segments, offsets, sum(bool(encoding.overflowing) for encoding in made))
 
 
-class Tuned(nn.Module):
+class Tuned(nn.Module, abc.ABC):
     """An encoder under a head: the base class of both heads."""
 
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
         self.encoder, self.dropout = encoder, encoder.shape.dropout
 
+    @abc.abstractmethod
     def loss(self, scores: Tensor, targets: Tensor) -> Tensor:
         """Mean loss of a batch."""
-        raise NotImplementedError
 
     def initialize(self, seed: int, deviation: float = 0.02) -> None:
         """Initialize the head: normal weights (BERT's deviation), zero biases, each from a generator of its own."""

@@ -19,11 +19,11 @@ from corpusforge.sections.fields import (
 )
 from corpusforge.sections.instances import Instances
 from corpusforge.sections.recipe import LINE, READS, Recipe, Setting, settings
-from corpusforge.sections.training import PRESETS, TASKS, Evaluate, Pretrain
+from corpusforge.sections.training import TASKS, Evaluate, Pretrain
 from corpusforge.sections.vocab import Vocab
 
 __all__ = [
-    "INPUT_FORMATS", "LINE", "PRESETS", "READS", "TASKS", "Check", "Clean", "Dedupe", "Evaluate", "Input",
+    "INPUT_FORMATS", "LINE", "READS", "TASKS", "Check", "Clean", "Dedupe", "Evaluate", "Input",
     "InputFormat", "Instances", "OneOf", "Pretrain", "Recipe", "Setting", "Urls", "Vocab", "all_of", "at_least",
     "between", "option", "output_settings", "plain_name", "settings", "some_of", "warn_renamed",
 ]  # fmt: skip

@@ -8,14 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from corpusforge.sections.fields import OneOf, all_of, at_least, between, duration, option
+from corpusforge.sections.presets import PRESETS
 
-PRESETS = (
-    *("bert-tiny", "bert-mini", "bert-small", "bert-medium", "bert-base", "bert-large"),
-    *("roberta-tiny", "roberta-base", "roberta-large"),
-    *("albert-tiny", "albert-base", "albert-large", "albert-xlarge", "albert-xxlarge"),
-    *("spanbert-tiny", "spanbert-base", "spanbert-large"),
-)
-"""Architectures with their published hyper-parameters."""
 TASKS = ("mlm", "blimp", "glue", "squad")
 """Tasks of an evaluation."""
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from corpusforge import errors, recipe, shards
 from corpusforge.sections import Recipe
+from corpusforge.sections.presets import find_preset
 from corpusforge.stages import stage
 from corpusforge.stages.model_card import of_corpus, title
 from corpusforge.stages.output_folder import RUN, claim
@@ -41,7 +42,7 @@ def _pretrain(made: Recipe, data: str, output: str, execution: Execution, ranks:
     """``ranks``: `trainer.ranks.Ranks`, None for one process. The first claims the folder; the others follow it."""
     began = time.perf_counter()
     manifest, fingerprint = stage.load_instances(data)
-    check_preset(made)
+    find_preset(made.pretrain.preset)
     section: dict[str, Any] = {"pretrain": recipe.digested(made.pretrain), "seed": made.seed}
 
     def train() -> dict[str, Any]:
@@ -111,13 +112,6 @@ def _initial_digest(made: Recipe, data: str) -> str:
     from corpusforge.trainer.prepare import init_of
 
     return str(init_of(made.pretrain, shards.join(data, "vocab")).digest)
-
-
-def check_preset(made: Recipe) -> None:
-    """Raise `errors.RecipeInvalid` for a preset that does not exist."""
-    from corpusforge.trainer.presets import find_preset
-
-    find_preset(made.pretrain.preset)
 
 
 def _held_data(output: str) -> str | None:

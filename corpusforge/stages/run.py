@@ -9,6 +9,7 @@ import os
 from corpusforge import errors, shards
 from corpusforge.report.gather import FOLDERS
 from corpusforge.sections import LINE, Recipe
+from corpusforge.sections.presets import find_preset
 from corpusforge.stages import build_instances, clean, dedupe, evaluate, pretrain, train_vocab
 from corpusforge.stages.stage import Execution, Outcome
 
@@ -70,7 +71,7 @@ def _check(made: Recipe, wanted: list[str]) -> None:
 
         check_sizes(made.vocab)
     if "pretrain" in wanted:
-        pretrain.check_preset(made)
+        find_preset(made.pretrain.preset)
     if "evaluate" in wanted:
         evaluate.check_inputs(made)
     if "report" in wanted:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from corpusforge.trainer.presets import Preset
+from corpusforge.sections.presets import Preset
 
 POSITIONS = 512
 """Positions of the published models. There are more where instances are longer: as many as the longest row, padded."""

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from corpusforge.sections.presets import Preset
 from corpusforge.trainer.prepare import Job
-from corpusforge.trainer.presets import Preset
 from corpusforge.trainer.training_plan import TrainingPlan
 
 

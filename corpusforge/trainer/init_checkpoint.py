@@ -18,12 +18,12 @@ import torch
 from torch import Tensor
 
 from corpusforge import errors, shards
+from corpusforge.sections.presets import PRESETS, Preset
 from corpusforge.tokens.families import load_vocab
 from corpusforge.trainer.architecture import Architecture
 from corpusforge.trainer.hf_folder import read_heads, read_weights, weight_files
 from corpusforge.trainer.hf_names import architecture, their_names
 from corpusforge.trainer.model import Encoder
-from corpusforge.trainer.presets import PRESETS, Preset
 
 _HEADS = ("transform", "transform_norm", "bias", "pooler", "pair", "boundary")
 """What a checkpoint may lack: a bare encoder has none of these."""

@@ -7,6 +7,7 @@ of a group at once (``torch._foreach``).
 
 from __future__ import annotations
 
+import abc
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -14,8 +15,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from corpusforge.sections.presets import Preset
 from corpusforge.trainer.model import Encoder, decays
-from corpusforge.trainer.presets import Preset
 
 MOMENTS = ("exp_avg", "exp_avg_sq")
 """State that every optimizer here keeps for a weight, besides its ``step``."""
@@ -46,7 +47,7 @@ class _Weights(NamedTuple):
     second: list[Tensor]
 
 
-class _Moments(torch.optim.Optimizer):
+class _Moments(torch.optim.Optimizer, abc.ABC):
     """An optimizer over Adam's two moments of each weight; `_update` applies them."""
 
     def __init__(self, groups: list[dict[str, Any]], *, lr: float, betas: tuple[float, float], eps: float) -> None:
@@ -77,12 +78,13 @@ class _Moments(torch.optim.Optimizer):
                 state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(weight), torch.zeros_like(weight)
             state["step"] += 1
             steps = int(state["step"])
-            for kept, value in zip(weights, (weight, weight.grad, *(state[key] for key in MOMENTS)), strict=True):
-                kept.append(value)
+            for column, value in zip(weights, (weight, weight.grad, *(state[key] for key in MOMENTS)), strict=True):
+                column.append(value)
         return weights, steps
 
+    @abc.abstractmethod
     def _update(self, group: dict[str, Any], weights: _Weights, steps: int) -> None:
-        raise NotImplementedError
+        """Update the weights of a group from their moments after ``steps`` steps."""
 
 
 class BertAdam(_Moments):
@@ -114,7 +116,7 @@ class Lamb(_Moments):
         if group["weight_decay"]:
             torch._foreach_add_(updates, weights.values, alpha=group["weight_decay"])
         if group["adapts"]:
-            sizes, lengths = (torch.stack(torch._foreach_norm(some)) for some in (weights.values, updates))
+            sizes, lengths = (torch.stack(torch._foreach_norm(tensors)) for tensors in (weights.values, updates))
             trust = torch.where((sizes > 0) & (lengths > 0), sizes / lengths, 1.0)  # 0 / 0 is not selected
             torch._foreach_mul_(updates, list(trust.unbind()))
         torch._foreach_add_(weights.values, updates, alpha=-group["lr"])

@@ -23,12 +23,12 @@ from corpusforge.loader.folder import check_vocabulary, load_specials, mask_sett
 from corpusforge.loader.order import Stream
 from corpusforge.loader.packing import BatchSettings, padded_length
 from corpusforge.sections import Pretrain
+from corpusforge.sections.presets import Preset, find_preset
 from corpusforge.shards import Manifest
 from corpusforge.trainer.architecture import Architecture, preset_architecture
 from corpusforge.trainer.attention import has_flash, kernel_of
 from corpusforge.trainer.batches import Batch, to_tensors
 from corpusforge.trainer.init_checkpoint import InitCheckpoint, find_init
-from corpusforge.trainer.presets import Preset, find_preset
 from corpusforge.trainer.ranks import Ranks, local_device
 from corpusforge.trainer.training_plan import Mark, TrainingPlan, training_plan
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from corpusforge import errors
 from corpusforge.loader.order import Part, Ramp
 from corpusforge.sections import Pretrain
-from corpusforge.trainer.presets import Preset, find_preset
+from corpusforge.sections.presets import Preset, find_preset
 
 MOST_STEPS = 1 << 40
 """Where the search for the number of steps that fit a budget gives up."""

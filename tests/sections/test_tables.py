@@ -5,13 +5,11 @@ from __future__ import annotations
 from corpusforge import sections
 from corpusforge.sections.vocab import FAMILIES, SENTENCEPIECE, WORDPIECE
 from corpusforge.tokens import families
-from corpusforge.trainer.presets import PRESETS
 
 
-def test_families_and_presets_are_those_of_their_rooms() -> None:
+def test_families_are_those_of_their_rooms() -> None:
     assert tuple(families.FAMILIES) == tuple(FAMILIES)
     assert set(WORDPIECE) | set(SENTENCEPIECE) < set(FAMILIES)
-    assert tuple(PRESETS) == tuple(sections.PRESETS)
 
 
 def test_conditions_of_settings_name_settings_and_values_that_exist() -> None:

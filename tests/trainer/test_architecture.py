@@ -10,10 +10,10 @@ import torch
 from torch import nn
 
 from corpusforge.sections import Pretrain
+from corpusforge.sections.presets import PRESETS
 from corpusforge.trainer.architecture import Architecture
 from corpusforge.trainer.model import Encoder, initialize
 from corpusforge.trainer.prepare import prepare
-from corpusforge.trainer.presets import PRESETS
 from tests.made_up_instances import Data
 
 pytest_plugins = ["tests.made_up_data"]

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from corpusforge.sections import Pretrain
+from corpusforge.sections.presets import PRESETS
 from corpusforge.trainer import run_summary
 from corpusforge.trainer.architecture import SPAN_POSITIONS, Architecture
 from corpusforge.trainer.cost import estimate, parameters
 from corpusforge.trainer.deviations import READINGS, deviations
 from corpusforge.trainer.prepare import prepare
-from corpusforge.trainer.presets import PRESETS
 from tests.made_up_instances import Data
 from tests.trainer.training_runs import Said, train
 

@@ -23,6 +23,7 @@ from corpusforge.loader.corpus import cut_to_length, draw_masks, gather, open_ta
 from corpusforge.loader.folder import load_specials
 from corpusforge.loader.packing import BatchSettings
 from corpusforge.sections import Pretrain
+from corpusforge.sections.presets import PRESETS
 from corpusforge.shards import Manifest
 from corpusforge.trainer import checkpoint
 from corpusforge.trainer.architecture import Architecture
@@ -33,7 +34,6 @@ from corpusforge.trainer.init_checkpoint import fill
 from corpusforge.trainer.model import Encoder, initialize
 from corpusforge.trainer.optimizers import make_optimizer
 from corpusforge.trainer.prepare import prepare
-from corpusforge.trainer.presets import PRESETS
 from corpusforge.trainer.step import batch_losses, gradients, update
 from tests.laid_out import laid_out
 from tests.made_up_instances import Data

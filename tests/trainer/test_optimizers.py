@@ -16,9 +16,9 @@ from torch import nn
 
 from corpusforge import sections
 from corpusforge.sections import Pretrain
+from corpusforge.sections.presets import find_preset
 from corpusforge.trainer import checkpoint
 from corpusforge.trainer.optimizers import make_optimizer
-from corpusforge.trainer.presets import find_preset
 from tests.draws import draws
 from tests.made_up_instances import Data
 from tests.oracles.optimizers import Slow

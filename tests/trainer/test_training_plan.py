@@ -19,9 +19,9 @@ from corpusforge import errors, recipe, sections
 from corpusforge.loader.order import Part, Ramp
 from corpusforge.sections import Pretrain
 from corpusforge.sections.fields import duration
+from corpusforge.sections.presets import PRESETS, find_preset
 from corpusforge.trainer.checkpoint import differences
 from corpusforge.trainer.prepare import prepare
-from corpusforge.trainer.presets import PRESETS, find_preset
 from corpusforge.trainer.run import pretrain
 from corpusforge.trainer.training_plan import learning_rate, training_plan
 from tests.made_up_instances import Data

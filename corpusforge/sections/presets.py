@@ -5,7 +5,7 @@ Sources: BERT, Devlin et al. 2019 (arXiv 1810.04805), section 3.1 and appendix A
 section 3.1 ("only with full-length sequences"); ALBERT, Lan et al. 2020 (arXiv 1909.11942), tables 1 and 11 and section
 4.1, and google-research/albert `run_pretraining.py`, `optimization.py` and README (version 2: no dropout); SpanBERT,
 Joshi et al. 2020 (arXiv 1907.10529), section 4.2; the small BERTs, Turc et al. 2019 (arXiv 1908.08962), table 1, which
-publish shapes only and train like BERT-base. `deviations` lists where a run differs from them.
+publish shapes only and train like BERT-base. `trainer.deviations` lists where a run differs from them.
 The size of the vocabulary is never part of a preset.
 """
 
@@ -37,12 +37,12 @@ class Preset:
     beta_2: float
     clip: float  # largest gradient norm; 0: not clipped
     short_share: float  # of the steps, at pretrain.short_length (BERT, appendix A.2: 90 %)
-    decays_from_peak: bool  # see `training_plan.learning_rate`
+    decays_from_peak: bool  # see `trainer.training_plan.learning_rate`
     mask_unit: str = "token"  # as its authors mask
     beta_1: float = 0.9
     adam_epsilon: float = 1e-6
     weight_decay: float = 0.01  # not on biases and LayerNorm
-    optimizer: str = "adamw"  # or bert-adam, lamb: see `optimizers`
+    optimizer: str = "adamw"  # or bert-adam, lamb: see `trainer.optimizers`
     embedding: int = 0  # E; 0: D
     activation: str = "gelu"
     is_shared: bool = False  # all layers share their weights
