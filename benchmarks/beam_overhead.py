@@ -29,12 +29,12 @@ WAYS = ("loop", "pool-2", "engine-1", "engine-2")
 def work_and_units(pages: str, output: str, unit_bytes: int) -> tuple[Any, list[Any]]:
     """The clean stage with what needs nothing fetched."""
     from corpusforge.clean.cleaner import cleaner_of
-    from corpusforge.clean.packs import load_pack
     from corpusforge.clean.work import CleanWork
     from corpusforge.documents.plan import plan_units
     from corpusforge.documents.records import ReadOptions
+    from corpusforge.sections import Clean
 
-    cleaner = cleaner_of(load_pack("c4-tfds-3.1"), detector="fast", sentences="builtin", badwords="off")
+    cleaner = cleaner_of(Clean(detector="fast", sentences="builtin", badwords="off"))
     units = plan_units([pages], unit_bytes=unit_bytes)
     return CleanWork(output, ReadOptions(), cleaner, 64 << 20, True), units
 

@@ -29,8 +29,8 @@ from typing import Any
 import pyarrow as pa
 
 from corpusforge.clean.cleaner import cleaner_of
-from corpusforge.clean.packs import load_pack
 from corpusforge.schemas import DOCUMENTS
+from corpusforge.sections import Clean
 
 BATCH_BYTES = 4 << 20  # what documents.read hands over
 
@@ -149,7 +149,7 @@ def ignore(*_: object) -> None:
 
 def our_cleaner(rejects: bool) -> Callable[[list[pa.RecordBatch]], list[str | None]]:
     """Lines and pages of the pack, without language and bad words."""
-    cleaner = cleaner_of(load_pack("c4-tfds-3.1"), language="", sentences="punkt", badwords="off")
+    cleaner = cleaner_of(Clean(language="", badwords="off"))
     cleaner.check()
 
     def run(batches: list[pa.RecordBatch]) -> list[Any]:

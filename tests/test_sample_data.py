@@ -75,14 +75,12 @@ def cleaned(sample_data: Path) -> tuple[set[str], int, int, int]:
     """All of the raw sample read and cleaned: reasons, records, documents, and documents that stayed."""
     pytest.importorskip("fastwarc")
     from corpusforge.clean.cleaner import cleaner_of
-    from corpusforge.clean.packs import load_pack
     from corpusforge.documents.plan import plan_units
     from corpusforge.documents.read import read_unit
     from corpusforge.documents.records import ReadOptions
+    from corpusforge.sections import Clean
 
-    cleaner = cleaner_of(
-        load_pack("c4-tfds-3.1"), language="en", sentences="builtin", badwords=str(sample_data / "badwords")
-    )
+    cleaner = cleaner_of(Clean(sentences="builtin", badwords=str(sample_data / "badwords")))
     reasons: set[str] = set()
     records = documents = kept = 0
     for unit in plan_units([str(sample_data / "raw")]):

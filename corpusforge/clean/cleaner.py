@@ -23,7 +23,7 @@ from corpusforge.clean.badwords import BadwordsStep
 from corpusforge.clean.c4_lines import Rules
 from corpusforge.clean.language import LanguageStep
 from corpusforge.clean.pack import Pack
-from corpusforge.clean.packs import Settings, load_rules, step_of
+from corpusforge.clean.packs import load_pack, load_rules, step_of
 from corpusforge.clean.step import (
     KEPT,
     DroppedLines,
@@ -37,7 +37,9 @@ from corpusforge.clean.step import (
     rejects_of,
     tallies_of,
 )
+from corpusforge.clean.urls import UrlLists
 from corpusforge.schemas import DOCUMENTS
+from corpusforge.sections import Clean, Urls
 
 
 @dataclass(frozen=True)
@@ -220,30 +222,41 @@ def _explained(lines: list[str], reasons: dict[int, str]) -> list[tuple[int, str
 
 
 def cleaner_of(
-    *packs: Pack,
-    language: str = "en",
-    detector: str = "langdetect",
-    min_language_probability: float = 0.99,
-    sentences: str = "punkt",
-    badwords: str = "fetched",
-    first: Sequence[Step] = (),
+    section: Clean,
+    *,
+    urls: Urls | None = None,
+    packs: Sequence[Pack] | None = None,
     last: Sequence[Step] = (),
 ) -> Cleaner:
-    """The cleaner of some packs and settings.
+    """The cleaner of a recipe's section ``clean``. Raises what `load_pack` raises.
 
-    ``language``: "" looks at no language, and then bad words are those of the language a document came with.
-    ``detector``: see `language`; ``sentences``: "punkt" or "builtin"; ``badwords``: "fetched", "off", a folder.
-    ``first``, ``last``: steps before and after all others.
+    ``urls``: the section with lists of URLs. ``packs``: used in place of those that the section names. ``last``: steps
+    after all others. Without a language no page is dropped for its language, and bad words are those of the language
+    that a document came with.
+
+    >>> [step.name for step in cleaner_of(Clean(rules=("gopher",), badwords="off", pii="mask")).steps]
+    ['gopher', 'language', 'pii']
     """
-    steps = [*first, *(step_of(pack, Settings(sentences, badwords)) for pack in packs)]
-    if language:
-        steps.append(LanguageStep(language, detector, min_language_probability))
-    rules = _rules_of_badwords(packs)
-    if badwords != "off" and rules.badword_fraction:
-        steps.append(BadwordsStep(badwords, language, rules))
+    packs = [load_pack(name) for name in section.rules] if packs is None else packs
+    lists = UrlLists(urls.allow, urls.block, urls.block_substrings) if urls else UrlLists()
+    steps: list[Step] = [] if lists.is_empty else [lists]
+    steps += [step_of(pack, section) for pack in packs]
+    if section.language:
+        steps.append(LanguageStep(section.language, section.detector, section.min_language_probability))
+    rules = _badword_rules(packs)
+    if section.badwords != "off" and rules.badword_fraction:
+        steps.append(BadwordsStep(section.badwords, section.language, rules))
+    if section.pii != "off":
+        from corpusforge.clean.pii import PiiStep
+
+        steps.append(PiiStep(section.pii, section.pii_kinds))
+    if section.contamination:
+        from corpusforge.clean.contamination import ContaminationStep
+
+        steps.append(ContaminationStep(section.contamination, section.contamination_ngram))
     return Cleaner((*steps, *last))
 
 
-def _rules_of_badwords(packs: Sequence[Pack]) -> Rules:
-    """The rules about bad words: of the first pack of the kind c4, else of the default pack."""
+def _badword_rules(packs: Sequence[Pack]) -> Rules:
+    """The rules about bad words: those of the first pack of kind c4, else of the default pack."""
     return next((pack for pack in packs if isinstance(pack, Rules)), None) or load_rules("c4-tfds-3.1")

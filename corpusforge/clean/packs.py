@@ -21,27 +21,20 @@ from corpusforge.clean.gopher import GopherRules, GopherStep
 from corpusforge.clean.pack import Pack, build_pack, read_toml
 from corpusforge.clean.patterns import Patterns, PatternsStep
 from corpusforge.clean.step import Step
-
-
-class Settings(NamedTuple):
-    """Settings of a run that the step of a pack may need. ``sentences``: the counter; ``badwords``: where the
-    lists are; as in the recipe's section ``clean``."""
-
-    sentences: str = "punkt"
-    badwords: str = "fetched"
+from corpusforge.sections import Clean
 
 
 class Kind(NamedTuple):
-    """``rules``: the dataclass that a pack is read into. ``step``: makes the step of a pack."""
+    """``rules``: the dataclass that a pack is read into. ``step``: makes the step of a pack for a run's settings."""
 
     rules: type[Pack]
-    step: Callable[[Any, Settings], Step]
+    step: Callable[[Any, Clean], Step]
 
 
 KINDS = {
     kind.rules.kind: kind
     for kind in (
-        Kind(Rules, lambda rules, settings: C4Step(rules, settings.sentences, settings.badwords)),
+        Kind(Rules, lambda rules, section: C4Step(rules, section.sentences, section.badwords)),
         Kind(GopherRules, lambda rules, _: GopherStep(rules)),
         Kind(FinewebRules, lambda rules, _: FinewebStep(rules)),
         Kind(Patterns, lambda rules, _: PatternsStep(rules)),
@@ -87,9 +80,9 @@ def recorded_pack(name: str, values: Mapping[str, Any]) -> Pack | None:
     return closest(name=name, title="", sources=dict.fromkeys(lists, ""), **lists)
 
 
-def step_of(pack: Pack, settings: Settings) -> Step:
-    """The step that applies a pack."""
-    return KINDS[pack.kind].step(pack, settings)
+def step_of(pack: Pack, section: Clean) -> Step:
+    """The step that applies a pack with the settings of a run."""
+    return KINDS[pack.kind].step(pack, section)
 
 
 def diff_packs(a: Pack, b: Pack) -> list[tuple[str, Any, Any]]:

@@ -157,8 +157,9 @@ def page(lines: list[Line]) -> RenderableType:
 def _judge(text: str, manifest: Manifest) -> list[Line]:
     """Lines of a page judged again, without language and word lists: the page's own verdict is known already."""
     from corpusforge.clean.cleaner import cleaner_of, explain
+    from corpusforge.sections import Clean
 
-    cleaner = cleaner_of(*_packs(manifest), language="", sentences="builtin", badwords="off")
+    cleaner = cleaner_of(Clean(language="", sentences="builtin", badwords="off"), packs=_packs(manifest))
     return [(number, line, reason) for number, line, reason in explain(text, cleaner)[0]]
 
 

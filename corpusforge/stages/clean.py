@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corpusforge import errors, recipe, shards
-from corpusforge.sections import Clean, Recipe
+from corpusforge.sections import Recipe
 from corpusforge.stages import stage, warnings
 from corpusforge.stages.output_folder import check_apart, claim, digest_of
 from corpusforge.stages.stage import Execution, Outcome
 
 if TYPE_CHECKING:
     from corpusforge.clean.cleaner import Cleaner
-    from corpusforge.clean.step import Step
     from corpusforge.documents.plan import Unit
     from corpusforge.documents.records import ReadOptions
 
@@ -63,40 +62,13 @@ def _readable(made: Recipe, outcome: Outcome) -> Outcome:
 
 def cleaner_of(made: Recipe) -> Cleaner:
     """The cleaner of a recipe. Raises what `Cleaner.check` raises where a resource is missing."""
-    from corpusforge.clean.cleaner import cleaner_of as chain
-    from corpusforge.clean.packs import load_pack
-    from corpusforge.clean.urls import UrlLists
+    from corpusforge.clean import cleaner
 
-    settings = made.clean
-    lists = UrlLists(made.urls.allow, made.urls.block, made.urls.block_substrings)
-    if not settings.language and settings.badwords not in ("fetched", "off"):
+    if not made.clean.language and made.clean.badwords not in ("fetched", "off"):
         what = "no list would be used, as no language is set"
         raise errors.RecipeInvalid("clean.badwords", what, "set clean.language, or clean.badwords to off")
-    cleaner = chain(
-        *(load_pack(name) for name in settings.rules),
-        language=settings.language,
-        detector=settings.detector,
-        min_language_probability=settings.min_language_probability,
-        sentences=settings.sentences,
-        badwords=settings.badwords,
-        first=() if lists.is_empty else (lists,),
-        last=_last_steps(settings),
-    )
-    cleaner.check()
-    return cleaner
-
-
-def _last_steps(settings: Clean) -> list[Step]:
-    """The steps after those of the rules, on cleaned text: personal data, evaluation files."""
-    steps: list[Step] = []
-    if settings.pii != "off":
-        from corpusforge.clean.pii import PiiStep
-
-        steps.append(PiiStep(settings.pii, settings.pii_kinds))
-    if settings.contamination:
-        from corpusforge.clean.contamination import ContaminationStep
-
-        steps.append(ContaminationStep(settings.contamination, settings.contamination_ngram))
+    steps = cleaner.cleaner_of(made.clean, urls=made.urls)
+    steps.check()
     return steps
 
 

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from corpusforge.clean.cleaner import Cleaner, cleaner_of
-from corpusforge.clean.packs import load_pack
 from corpusforge.documents.plan import Unit, plan_units
+from corpusforge.sections import Clean
 from tests.beam.documents_on_disk import sentences
 
 UNIT_BYTES = 20_000
@@ -15,7 +15,7 @@ UNIT_BYTES = 20_000
 
 def cleaner() -> Cleaner:
     """The default pack with what needs nothing fetched."""
-    return cleaner_of(load_pack("c4-tfds-3.1"), detector="fast", sentences="builtin", badwords="off")
+    return cleaner_of(Clean(detector="fast", sentences="builtin", badwords="off"))
 
 
 def write_pages(folder: Path, count: int = 120, urls: int = 0) -> Path:

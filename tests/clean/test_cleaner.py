@@ -19,6 +19,7 @@ from corpusforge.clean.c4_lines import Rules
 from corpusforge.clean.cleaner import Cleaner, cleaner_of, explain
 from corpusforge.clean.packs import load_pack, load_rules
 from corpusforge.schemas import DOCUMENTS, REJECTS
+from corpusforge.sections import Clean
 from corpusforge.sentences import punkt as punkt_parameters
 from corpusforge.sentences.splitter import sentence_spans
 from tests.oracles.c4_tfds import CITATION, clean_page
@@ -46,7 +47,7 @@ def builtin_count(line: str) -> int:
 
 def cleaner(rules: Rules, **changes: Any) -> Cleaner:
     plain: dict[str, Any] = {"language": "", "sentences": "builtin", "badwords": "off"}
-    return cleaner_of(rules, **(plain | changes))
+    return cleaner_of(Clean(**(plain | changes)), packs=[rules])
 
 
 def compare(texts: list[str], made: Cleaner, documents_of: Callable[..., pa.RecordBatch], count: Any) -> None:
@@ -200,7 +201,7 @@ def test_a_long_chain_does_not_depend_on_batches(
         texts = [json.loads(next(file))["text"] for _ in range(160)]
     packs = [load_pack(name) for name in ("c4-tfds-3.1", str(tmp_path / "mine.toml"), "gopher", "fineweb", "c4-paper")]
     lists = str(shared_data / "badwords/LDNOOBW")
-    made = cleaner_of(*packs, detector="fast", sentences="builtin", badwords=lists)
+    made = cleaner_of(Clean(detector="fast", sentences="builtin", badwords=lists), packs=packs)
     batch = documents_of(texts)
     whole = made.clean(batch)
     assert {row["step"] for row in whole.rejects.to_pylist()} >= {"c4-tfds-3.1", "mine", "gopher", "badwords"}

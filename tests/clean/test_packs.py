@@ -14,7 +14,6 @@ from corpusforge.bundled import bundled
 from corpusforge.clean.c4_lines import Rules
 from corpusforge.clean.packs import (
     KINDS,
-    Settings,
     diff_packs,
     list_packs,
     load_pack,
@@ -22,6 +21,7 @@ from corpusforge.clean.packs import (
     recorded_pack,
     step_of,
 )
+from corpusforge.sections import Clean
 
 PACK = (bundled("rules") / "c4-tfds-3.1.toml").read_text("utf-8")
 
@@ -122,7 +122,7 @@ def test_a_pack_without_rules_that_are_on_changes_nothing(
 ) -> None:
     pack = KINDS[kind].rules(name="off", title="x", sources={})
     texts = ["One line { lorem ipsum javascript [12]\n\n- x...\n", "a " * 9, "w" * 5000, "the the the\n" * 50]
-    verdict = step_of(pack, Settings("builtin", "off")).apply(documents_of(texts))
+    verdict = step_of(pack, Clean(sentences="builtin", badwords="off")).apply(documents_of(texts))
     assert verdict.codes.tolist() == [0] * len(texts)
     assert verdict.texts.to_pylist() == texts
 
@@ -131,7 +131,7 @@ def test_a_manifest_keeps_what_a_short_pack_says(tmp_path: Path) -> None:
     """The kind too, as two kinds have a rule of that name; rules that are added later change no digest."""
     for kind in ("c4", "gopher"):
         pack = load_pack(write(tmp_path, f'kind = "{kind}"\n{MINE}'))
-        kept = json.loads(json.dumps(step_of(pack, Settings("builtin", "off")).resources()["pack"]))
+        kept = json.loads(json.dumps(step_of(pack, Clean(sentences="builtin", badwords="off")).resources()["pack"]))
         assert kept == {"kind": kind, "min_words": 3}
         assert (found := recorded_pack("mine", kept)) is not None and found.values() == pack.values()
         assert type(found) is type(pack)
@@ -148,7 +148,7 @@ def test_manifests_from_before_a_rule_was_added_are_read() -> None:
 @pytest.mark.parametrize("name", list_packs())
 def test_a_pack_comes_back_from_what_a_manifest_keeps(name: str) -> None:
     pack = load_pack(name)
-    resources = json.loads(json.dumps(step_of(pack, Settings("builtin", "off")).resources()))
+    resources = json.loads(json.dumps(step_of(pack, Clean(sentences="builtin", badwords="off")).resources()))
     found = recorded_pack(name, resources["pack"])
     assert type(found) is type(pack) and found is not None
     assert found.values() == pack.values()
