@@ -29,8 +29,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from corpusforge.clean.packs import Settings, load_pack, step_of
+from corpusforge.clean.packs import load_pack, step_of
 from corpusforge.clean.step import KEPT, Step
+from corpusforge.sections import Clean
 
 sys.path.insert(0, str(Path(__file__).parent))
 from clean_vs_tfds import batches_of, oddities, prose, take, web_pages
@@ -101,7 +102,7 @@ def our_steps() -> dict[str, Step]:
     without = dataclasses.replace(gopher, **dict.fromkeys(repeats, 0))
     alone = dataclasses.replace(gopher, **dict.fromkeys([name for name in limits if name not in repeats], 0))
     packs = {"quality": without, "repetition": alone, "fineweb": load_pack("fineweb")}
-    return {name: step_of(pack, Settings()) for name, pack in packs.items()}
+    return {name: step_of(pack, Clean()) for name, pack in packs.items()}
 
 
 def their_reasons(kind: Any, names: dict[str, str], pages: list[str]) -> list[str]:

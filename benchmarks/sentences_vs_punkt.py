@@ -2,7 +2,7 @@
 
     python benchmarks/sentences_vs_punkt.py --data ../shared/data [--megabytes 4] [--rounds 3] [--show KIND]
 
-Needs nothing beyond CorpusForge and Punkt's English parameters (``NLTK_DATA``). Both read the same lines: paragraphs of
+Needs NLTK (``pip install 'corpusforge[test]'``) and Punkt's English parameters (``NLTK_DATA``). Both read the same lines: paragraphs of
 seven kinds of real English text. A boundary is a place inside a line behind which another sentence begins (ends of
 lines end sentences for both); closing quotes and reference marks belong to neither side of it. Precision: the part of
 our boundaries that Punkt has; recall: the part of Punkt's that we have; recall*: without those of Punkt's before a

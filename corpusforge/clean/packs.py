@@ -114,10 +114,12 @@ def find_pack(name_or_path: str) -> Path:
 
 
 def _meant(word: str, names: list[str]) -> str:
-    """The packs that were meant: their names hold the word or begin it, or are spelled almost so, or their titles have
-    it ("chinese"); "" if there is none.
+    """The packs that a user may have meant, or "": by a part of the name, else its spelling, else a word of the title.
+
+    >>> _meant("goper", ["gopher", "mc4"]), _meant("mc4-en", ["gopher", "mc4"])
+    ("'gopher'", "'mc4'")
     """
     meant = [name for name in names if len(word) > 1 and (word in name or word.startswith(name))]
     meant = meant or difflib.get_close_matches(word, names, 1, 0.7)
     meant = meant or [name for name in names if word in re.findall(r"[a-z]{4,}", load_pack(name).title.lower())]
-    return " or ".join(f"'{name}'" for name in meant or difflib.get_close_matches(word, names, 1, 0.5))
+    return " or ".join(f"'{name}'" for name in meant)

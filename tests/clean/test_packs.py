@@ -94,8 +94,9 @@ def test_a_missing_pack_names_the_nearest(tmp_path: Path) -> None:
         load_rules("c4-tfds-3")
     with pytest.raises(errors.InputMissing, match="check the path"):
         load_rules(str(tmp_path / "none.toml"))
-    with pytest.raises(errors.InputMissing, match="bundled packs: "):
-        load_rules("xyzzy")
+    for name in ("xyzzy", "nope"):
+        with pytest.raises(errors.InputMissing, match="bundled packs: "):
+            load_rules(name)
 
 
 MINE = 'title = "mine"\n[min_words]\nvalue = 3\nsource = "mine"\n'
