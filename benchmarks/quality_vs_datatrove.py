@@ -152,7 +152,7 @@ def theirs_chained(pages: list[str]) -> int:
 
 def ours_chained(batches: list[pa.RecordBatch]) -> int:
     """Pages that both packs keep."""
-    steps = [step_of(load_pack(name), Settings()) for name in ("gopher-datatrove", "fineweb")]
+    steps = [step_of(load_pack(name), Clean()) for name in ("gopher-datatrove", "fineweb")]
     kept = 0
     for batch in batches:
         for step in steps:

@@ -2,13 +2,13 @@
 
     python benchmarks/sentences_vs_punkt.py --data ../shared/data [--megabytes 4] [--rounds 3] [--show KIND]
 
-Needs NLTK (``pip install 'corpusforge[test]'``) and Punkt's English parameters (``NLTK_DATA``). Both read the same lines: paragraphs of
-seven kinds of real English text. A boundary is a place inside a line behind which another sentence begins (ends of
-lines end sentences for both); closing quotes and reference marks belong to neither side of it. Precision: the part of
-our boundaries that Punkt has; recall: the part of Punkt's that we have; recall*: without those of Punkt's before a
-lower-case letter ('"Why?" | she asked.'), but in lines all in lower case, and behind the number of a list item ('1. |
-Open it.'). Punkt is a yardstick here, not the truth: ``--show KIND`` prints where the two disagree. Medians of
-alternating rounds, by CPU time.
+Needs NLTK (``pip install 'corpusforge[test]'``) and Punkt's English parameters (``NLTK_DATA``). Both read the same
+lines: paragraphs of seven kinds of real English text. A boundary is a place inside a line after which another sentence
+begins (ends of lines end sentences for both); closing quotes and reference marks belong to neither side of it.
+Precision: the share of our boundaries that Punkt has; recall: the share of Punkt's that we have; recall*: the same
+without Punkt's boundaries before a lower-case letter ('"Why?" | she asked.'), except in lines all in lower case, and
+after the number of a list item ('1. | Open it.'). Punkt is a yardstick here, not the truth: ``--show KIND`` prints where
+the two disagree. Medians of alternating rounds, by CPU time.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ import pyarrow as pa
 from corpusforge.sentences.splitter import sentence_spans
 
 Boundary = tuple[int, int]
-"""Number of the line, and behind which character the boundary lies."""
+"""Number of the line, and the character after which the boundary lies."""
 
-_BEHIND_MARKS = re.compile(r"""(?:["'”’»)\]}]|\[[0-9A-Za-z ]{1,6}\]|\s)+$""")
+_AFTER_MARKS = re.compile(r"""(?:["'”’»)\]}]|\[[0-9A-Za-z ]{1,6}\]|\s)+$""")
 _IDEOGRAPHS = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
 
 
@@ -49,7 +49,7 @@ def encyclopedia(data: Path) -> Iterator[str]:
 def _novels(data: Path) -> Iterator[str]:
     with gzip.open(data / "text_en/novels-dev.jsonl.gz", "rt", encoding="utf-8") as file:
         for line in file:
-            # 60,000 characters behind the title pages of each novel, hard-wrapped lines joined.
+            # 60,000 characters after the title pages of each novel, hard-wrapped lines joined.
             body = json.loads(line)["text"].replace("\r\n", "\n")[20_000:80_000]
             yield from (" ".join(paragraph.split()) for paragraph in body.split("\n\n"))
 
@@ -78,7 +78,7 @@ def news(data: Path) -> Iterator[str]:
 
 
 def reviews(data: Path) -> Iterator[str]:
-    """Film reviews, tokenised and in lower case throughout; each as one line."""
+    """Film reviews, tokenized and in lower case throughout, each as one line."""
     with zipfile.ZipFile(data / "text_en/nltk-movie_reviews.zip") as packed:
         for name in sorted(n for n in packed.namelist() if n.endswith(".txt")):
             yield packed.read(name).decode("utf-8", "replace").replace("\n", " ")
@@ -112,7 +112,7 @@ KINDS = {
 
 
 def take(lines: Iterator[str], budget: int) -> list[str]:
-    """Lines of alphabets that are not empty, stripped, until so many bytes are there."""
+    """Non-empty lines in alphabetic scripts, stripped, up to ``budget`` bytes."""
     taken: list[str] = []
     for line in lines:
         if budget <= 0:
@@ -127,41 +127,41 @@ def take(lines: Iterator[str], budget: int) -> list[str]:
 def normal(line: str, place: int) -> int:
     """The boundary moved before closing quotes, brackets and reference marks, which Punkt leaves to the next sentence.
 
-    At the end of the line where nothing else follows: then it is no boundary inside it.
+    A boundary that nothing but such marks follows moves to the end of the line, where it does not count.
 
     >>> normal("It rained.[12] Then it snowed.", 14), normal("It rained.[12]", 10)
     (10, 14)
     """
-    behind = _BEHIND_MARKS.search(line, 0, place)
-    place = behind.start() if behind and behind.start() else place
-    rest = _BEHIND_MARKS.match(line, place)
+    marks = _AFTER_MARKS.search(line, 0, place)
+    place = marks.start() if marks and marks.start() else place
+    rest = _AFTER_MARKS.match(line, place)
     return len(line) if rest else place
 
 
 def ours(lines: list[str]) -> set[Boundary]:
     """Boundaries of the built-in splitter."""
     spans = sentence_spans(pa.array(lines, pa.string()))
-    found: set[Boundary] = set()
+    boundaries: set[Boundary] = set()
     for number, line in enumerate(lines):
         low, high, base = spans.offsets[number], spans.offsets[number + 1], int(spans.bases[number])
         data = line.encode()
         ends = [len(data[: stop - base].decode()) for stop in spans.stops[low : high - 1].tolist()]
-        found |= {(number, normal(line, end)) for end in ends}
-    return {(number, place) for number, place in found if place < len(lines[number])}
+        boundaries |= {(number, normal(line, end)) for end in ends}
+    return {(number, place) for number, place in boundaries if place < len(lines[number])}
 
 
 def punkts(lines: list[str], punkt: Any) -> set[Boundary]:
     """Boundaries of Punkt."""
-    found = {
+    boundaries = {
         (number, normal(line, stop))
         for number, line in enumerate(lines)
         for _, stop in list(punkt.span_tokenize(line))[:-1]
     }
-    return {(number, place) for number, place in found if place < len(lines[number])}
+    return {(number, place) for number, place in boundaries if place < len(lines[number])}
 
 
 def dubious(line: str, place: int) -> bool:
-    """Whether a boundary stands before a lower-case letter (quotes, dashes aside) or behind the number of an item."""
+    """Whether a boundary stands before a lower-case letter (quotes, dashes aside) or after the number of an item."""
     rest = line[place:].lstrip("\"'”’»)]}“‘«([{-–— ")
     return (rest[:1].islower() and not line.islower()) or re.fullmatch(r"[0-9]{1,3}\.", line[:place]) is not None
 
@@ -174,7 +174,7 @@ def seconds(work: Any) -> float:
 
 
 def in_context(line: str, place: int, width: int = 40) -> str:
-    """The characters around a boundary, which is drawn as ``|``."""
+    """The characters around a boundary, which is shown as ``|``."""
     return f"{line[max(0, place - width) : place]}|{line[place : place + width]}"
 
 
@@ -187,7 +187,7 @@ def show(lines: list[str], mine: set[Boundary], theirs: set[Boundary], limit: in
 
 
 def main() -> None:
-    """Print one row a kind of text."""
+    """Print one row for each kind of text."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--megabytes", type=float, default=4, help="text of each kind, at most")
