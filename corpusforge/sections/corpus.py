@@ -99,9 +99,10 @@ class Urls:
     )
     memory_megabytes: int = option(
         1024,
-        "newest: memory for comparing URLs; more URLs are compared in rounds",
+        "memory for comparing URLs; more URLs are compared in rounds",
         unit="MB",
         check=at_least(64),
+        only_with={"duplicates": ("newest",)},
         advanced=True,
         changes_output=False,
     )
@@ -121,9 +122,13 @@ class Clean:
         "langdetect",
         "langdetect: exact C4; fast: resiliparse; cascade: langdetect only where resiliparse is uncertain",
         check=OneOf("langdetect", "fast", "cascade"),
+        unless={"language": ""},
     )
     min_language_probability: float = option(
-        0.99, "lowest probability of the language, by langdetect (C4 3.1.0: 0.99)", check=between(0, 1)
+        0.99,
+        "lowest probability of the language, by langdetect (C4 3.1.0: 0.99)",
+        check=between(0, 1),
+        unless={"language": "", "detector": "fast"},
     )
     sentences: str = option(
         "punkt",
@@ -137,7 +142,10 @@ class Clean:
         "off", "personal data in cleaned text: mask it, or drop its pages", check=OneOf("off", "mask", "drop")
     )
     pii_kinds: tuple[str, ...] = option(
-        ("email", "ip", "phone"), "kinds of personal data, by commas", check=all_of("email", "ip", "phone")
+        ("email", "ip", "phone"),
+        "kinds of personal data, by commas",
+        check=all_of("email", "ip", "phone"),
+        unless={"pii": "off"},
     )
     contamination: tuple[str, ...] = option(
         (),
@@ -145,7 +153,11 @@ class Clean:
         is_path=True,
     )
     contamination_ngram: int = option(
-        13, "n-gram length that counts as contamination (GPT-3: 13, PaLM: 8)", unit="words", check=between(8, 13)
+        13,
+        "n-gram length that counts as contamination (GPT-3: 13, PaLM: 8)",
+        unit="words",
+        check=between(8, 13),
+        unless={"contamination": ()},
     )
     rejects: str = option(
         "all", "write dropped text with its reasons to rejects/, or only count it", check=OneOf("all", "none")

@@ -92,6 +92,7 @@ def option(
     check: Check | None = None,
     is_path: bool = False,
     only_with: Mapping[str, tuple[str, ...]] | None = None,
+    unless: Mapping[str, Any] | None = None,
     flag: str = "",
     metavar: str | None = None,
     advanced: bool = False,
@@ -101,10 +102,11 @@ def option(
     """A field of a recipe section.
 
     ``is_path``: a relative value is relative to the recipe's folder, and a stage's digest holds the content, not the
-    path. ``only_with``: values of other settings of the section without which this one has no effect. ``flag``: the
-    flag where it is not ``--field-name``; of a switch both, ``"--yes/--no"``. ``advanced``: no flag, ``--set`` only.
-    ``changes_output``: False for a setting that says how to run; it is not part of a stage's digest. ``was``: the key
-    before a rename, which works for one release with a warning.
+    path. ``only_with``: values of other settings of the section without which this one has no effect; ``unless``: the
+    value of another setting with which it has none. ``flag``: the flag where it is not ``--field-name``; of a switch
+    both, ``"--yes/--no"``. ``advanced``: no flag, ``--set`` only. ``changes_output``: False for a setting that says how
+    to run; it is not part of a stage's digest. ``was``: the key before a rename, which works for one release with a
+    warning.
     """
     conditions = dict(only_with or {})
     if len(conditions) == 1:
@@ -115,6 +117,7 @@ def option(
         "check": check,
         "is_path": is_path,
         "only_with": conditions,
+        "unless": unless or {},
         "flag": flag,
         "metavar": metavar,
         "advanced": advanced,

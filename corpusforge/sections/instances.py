@@ -124,6 +124,7 @@ class Instances:
         "id",
         "url: by the MD5 of the normalized URL, in thousandths (C4: 0.001), by id where there is none",
         check=OneOf("id", "url"),
+        unless={"heldout": 0.0},
     )
     negatives_megabytes: int = option(
         256,

@@ -57,6 +57,7 @@ class Setting:
     unit: str = ""
     choices: tuple[str, ...] = ()
     only_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # dotted keys of the same section
+    unless: Mapping[str, Any] = field(default_factory=dict)  # the same
     flag: str = ""  # "--yes/--no" for a switch; "" if there is none
     metavar: str | None = None
     was: str = ""
@@ -84,6 +85,7 @@ def settings(recipe: Any = None) -> dict[str, Setting]:
                 more["unit"],
                 check.values if isinstance(check, OneOf) else (),
                 {f"{prefix}{name}": values for name, values in more["only_with"].items()},
+                {f"{prefix}{name}": value for name, value in more["unless"].items()},
                 "" if more["advanced"] else flag,
                 more["metavar"],
                 more["was"],

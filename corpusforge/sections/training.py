@@ -13,6 +13,10 @@ from corpusforge.sections.presets import PRESETS
 TASKS = ("mlm", "blimp", "glue", "squad")
 """Tasks of an evaluation."""
 
+_BLIMP, _GLUE, _SQUAD = ({"tasks": (task,)} for task in TASKS[1:])
+_TUNED = {"tasks": ("glue", "squad")}
+"""The tasks that a setting is for."""
+
 
 @dataclass(frozen=True)
 class Pretrain:
@@ -44,7 +48,9 @@ class Pretrain:
         "warm-up; linear-hf: from the peak; wsd: constant, then 1 - sqrt",
         check=OneOf("linear", "linear-bert", "linear-hf", "cosine", "one-cycle", "wsd", "constant"),
     )
-    decay_share: float = option(0.1, "share of the steps in which wsd decays", check=between(0, 1))
+    decay_share: float = option(
+        0.1, "share of the steps in which the rate decays", check=between(0, 1), only_with={"decay": ("wsd",)}
+    )
     budget: str = option(
         "",
         "wall-clock time in place of steps, as 30m or 1h30m: steps are planned from the measured speed",
@@ -52,7 +58,9 @@ class Pretrain:
         metavar="TIME",
     )
     batch_ramp: float = option(1.0, "first step's share of the full batch; 1: no ramp", check=between(0.001, 1))
-    batch_ramp_share: float = option(0.25, "share of the steps over which the batch grows", check=between(0, 1))
+    batch_ramp_share: float = option(
+        0.25, "share of the steps over which the batch grows", check=between(0, 1), unless={"batch_ramp": 1.0}
+    )
     mask_rate_start: float = option(
         -1.0, "rate of dynamic masks at the first step; -1: as the instances were built", check=between(-1, 0.9)
     )
@@ -60,7 +68,11 @@ class Pretrain:
         -1.0, "rate of dynamic masks at the last step, linear between; -1: as the instances", check=between(-1, 0.9)
     )
     short_length: int = option(
-        128, "length of the first part of training (BERT: 128)", unit="tokens", check=at_least(8)
+        128,
+        "length of the first part of training (BERT: 128)",
+        unit="tokens",
+        check=at_least(8),
+        unless={"short_share": 0.0},
     )
     short_share: float = option(
         -1.0,
@@ -105,7 +117,10 @@ class Pretrain:
         changes_output=False,
     )
     spike_deviations: float = option(
-        6.0, "running deviations above the running mean that make a spike", check=at_least(1)
+        6.0,
+        "running deviations above the running mean that make a spike",
+        check=at_least(1),
+        unless={"on_spike": "ignore"},
     )
     evaluate_steps: int = option(
         500, "steps between held-out losses", unit="steps", check=at_least(1), changes_output=False
@@ -131,11 +146,15 @@ class Pretrain:
         metavar="DIR",
     )
     init_shape: bool = option(
-        False, "take the shape from init, and only the training from the preset", flag="--init-shape/--preset-shape"
+        False,
+        "take the shape from init, and only the training from the preset",
+        unless={"init": ""},
+        flag="--init-shape/--preset-shape",
     )
     init_any_vocabulary: bool = option(
         False,
         "accept an init whose tokenizer differs from the vocabulary of the data",
+        unless={"init": ""},
         flag="--init-any-vocabulary/--init-same-vocabulary",
     )
     allow_new_data: bool = option(
@@ -157,34 +176,61 @@ class Evaluate:
         check=all_of(*TASKS),
         flag="--task",
     )
-    blimp_data: str = option("", "BLiMP: folder of .jsonl paradigms, or its .tar.gz", is_path=True)
-    blimp_pairs: int = option(100, "pairs a paradigm: 100 is fast, 0 is all", check=at_least(0), flag="--pairs")
-    glue_data: str = option(
-        "", "glue: folder of task folders with train.tsv and dev.tsv, or one of them; empty: --data", is_path=True
+    blimp_data: str = option("", "folder of .jsonl paradigms, or its .tar.gz", is_path=True, only_with=_BLIMP)
+    blimp_pairs: int = option(
+        100, "pairs a paradigm: 100 is fast, 0 is all", check=at_least(0), only_with=_BLIMP, flag="--pairs"
     )
-    glue_tasks: tuple[str, ...] = option((), "glue: only these tasks (CoLA,RTE); empty: all in the folder")
-    squad_data: str = option("", "squad: folder with train*.json and dev*.json; empty: --data", is_path=True)
+    glue_data: str = option(
+        "",
+        "folder of task folders with train.tsv and dev.tsv, or one of them; empty: --data",
+        is_path=True,
+        only_with=_GLUE,
+    )
+    glue_tasks: tuple[str, ...] = option((), "only these tasks (CoLA,RTE); empty: all in the folder", only_with=_GLUE)
+    squad_data: str = option("", "folder with train*.json and dev*.json; empty: --data", is_path=True, only_with=_SQUAD)
     squad_threshold: float = option(
         0.0,
-        "squad 2: answer 'no answer' where it scores this much above the best text",
+        "(version 2) answer 'no answer' where it scores this much above the best text",
         check=between(-1000, 1000),
+        only_with=_SQUAD,
     )
-    epochs: int = option(0, "epochs of fine-tuning; 0: as published (glue: BERT 3, RoBERTa 10)", check=at_least(0))
-    batch: int = option(0, "examples of a step of fine-tuning; 0: as published (32)", check=at_least(0))
+    epochs: int = option(
+        0, "epochs of fine-tuning; 0: as published (glue: BERT 3, RoBERTa 10)", check=at_least(0), only_with=_TUNED
+    )
+    batch: int = option(
+        0, "examples of a step of fine-tuning; 0: as published (32)", check=at_least(0), only_with=_TUNED
+    )
     learning_rate: float = option(
-        0.0, "peak learning rate of fine-tuning; 0: as published (glue: BERT 3e-5, RoBERTa 2e-5)", check=at_least(0)
+        0.0,
+        "peak learning rate of fine-tuning; 0: as published (glue: BERT 3e-5, RoBERTa 2e-5)",
+        check=at_least(0),
+        only_with=_TUNED,
     )
     layer_decay: float = option(
         1.0,
         "factor of the learning rate from each layer to the one below (ELECTRA: 0.8, large 0.9)",
         check=between(0.01, 1),
+        only_with=_TUNED,
     )
-    seeds: int = option(5, "runs of fine-tuning, of which the median is reported (RoBERTa: 5)", check=between(1, 100))
+    seeds: int = option(
+        5,
+        "runs of fine-tuning, of which the median is reported (RoBERTa: 5)",
+        check=between(1, 100),
+        only_with=_TUNED,
+    )
     max_length: int = option(
-        0, "tokens of an example; 0: as published (glue 128, squad 384)", unit="tokens", check=at_least(0)
+        0,
+        "tokens of an example; 0: as published (glue 128, squad 384)",
+        unit="tokens",
+        check=at_least(0),
+        only_with=_TUNED,
     )
     train_examples: int = option(
-        0, "training examples used, a sample for a quick look; 0: all", unit="examples", check=at_least(0)
+        0,
+        "training examples used, a sample for a quick look; 0: all",
+        unit="examples",
+        check=at_least(0),
+        only_with=_TUNED,
     )
     batch_tokens: int = option(
         16_384,

@@ -36,7 +36,7 @@ def dedupe(made: Recipe, upstream: str, output: str, execution: Execution) -> Ou
     """Cut repeats from the documents of a finished stage: ``documents/``, ``repeats/``."""
     engine = stage.engine_of(execution, shuffles=True)
     _check_signatures_last(made)
-    for line in unused_lines(made, "dedupe"):
+    for line in unused_lines(made):
         execution.progress.say(line)
     before, units = stage.upstream_units(upstream, "documents")
     section: dict[str, Any] = {"dedupe": recipe.digested(made.dedupe)}

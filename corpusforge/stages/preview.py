@@ -86,7 +86,7 @@ def dedupe(made: Recipe, upstream: str, execution: Execution) -> Preview:
     """Find the duplicates among a finished stage's documents, with examples; remove nothing."""
     from corpusforge.dedupe import methods
 
-    for line in unused_lines(made, "dedupe"):
+    for line in unused_lines(made):
         execution.progress.say(line)
     _, units = stage.upstream_units(upstream, "documents")
     examples: dict[str, list[dict[str, Any]]] = {}

@@ -7,6 +7,7 @@ methods that are named another time, so there it is a line to show.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from corpusforge import errors, sections
 from corpusforge.sections import READS, Recipe
@@ -27,59 +28,67 @@ def check_read(command: str, given: Mapping[str, str]) -> None:
             raise errors.RecipeInvalid(flag, what, f"give it to {reader}, or leave it out")
 
 
-def check_given(made: Recipe, given: Mapping[str, str]) -> None:
+def check_given(recipe: Recipe, given: Mapping[str, str]) -> None:
     """Raise `errors.RecipeInvalid` for a setting that has no effect. ``given``: keys, and the flags they came by.
 
     Saying no to what is off anyway (``--no-signatures``) is not an error.
     """
     for key, flag in given.items():
-        if made.vocab.adopt and key.startswith("vocab.") and key not in USED_WITH_ADOPT:
+        if recipe.vocab.adopt and key.startswith("vocab.") and key not in USED_WITH_ADOPT:
             what = "the vocabulary is adopted as it is (--from), nothing is learned"
             raise errors.RecipeInvalid(flag, what, "leave it out, or leave --from out")
     for key, flag in given.items():
-        decider = _unmet(made, key)
-        if not decider or _value(made, key) is False:
+        decider = _unmet(recipe, key)
+        if not decider or _value(recipe, key) is False:
             continue
-        name, values = decider.split(".")[1], _or(_SETTINGS[key].only_with[decider])
-        if isinstance(_value(made, decider), tuple):
-            mend = f"add {values} to {_SETTINGS[decider].flag}, or leave it out"
-            raise errors.RecipeInvalid(flag, f"the {name} {_shown(made, decider)} does not use it", mend)
-        what = f"the {name} {_shown(made, decider)} does not use it; it is for {values}"
-        raise errors.RecipeInvalid(flag, what, f"choose that with {_SETTINGS[decider].flag}, or leave it out")
+        values, value = _SETTINGS[key].only_with.get(decider), _value(recipe, decider)
+        other = _SETTINGS[decider].flag or decider
+        what = f"it has no effect with {other} {_shown(value)}"
+        if not values:
+            what = what if value != _SETTINGS[decider].default else f"it has no effect without {other}"
+            raise errors.RecipeInvalid(flag, what, f"set {other}, or leave it out")
+        verb = "add" if isinstance(value, tuple) else "choose"
+        raise errors.RecipeInvalid(flag, what, f"{verb} {_or(values)} with {other}, or leave it out")
 
 
-def unused_lines(made: Recipe, section: str) -> list[str]:
-    """A line for each setting of a section of a recipe that is not the default and has no effect.
+def unused_lines(recipe: Recipe) -> list[str]:
+    """A line for each setting of [dedupe] in a recipe that is not the default and has no effect.
 
     Raises `errors.RecipeInvalid` for an index: a user who names one expects that what it holds is dropped.
     """
-    if made.dedupe.index and section == "dedupe" and _unmet(made, "dedupe.index"):
-        what = f"the method is {_shown(made, 'dedupe.method')}, which looks into no index"
+    if recipe.dedupe.index and _unmet(recipe, "dedupe.index"):
+        what = f"the method is {_shown(recipe.dedupe.method)}, which looks into no index"
         raise errors.RecipeInvalid("dedupe.index", what, "add documents to dedupe.method, or leave the index out")
     return [
-        f"{key} is not used by {_shown(made, decider)}; it is for {_or(spec.only_with[decider])}"
+        f"{key} is not used by {_shown(_value(recipe, decider))}; it is for {_or(spec.only_with[decider])}"
         for key, spec in _SETTINGS.items()
-        if key.startswith(f"{section}.") and (decider := _unmet(made, key)) and _value(made, key) != spec.default
+        if key.startswith("dedupe.") and (decider := _unmet(recipe, key)) and _value(recipe, key) != spec.default
     ]
 
 
-def _unmet(made: Recipe, key: str) -> str:
+def _unmet(recipe: Recipe, key: str) -> str:
     """The key of the first setting whose value gives this one no effect, or ""."""
-    for decider, values in _SETTINGS[key].only_with.items() if key in _SETTINGS else ():
-        chosen = _value(made, decider)
-        if not set(values).intersection(chosen if isinstance(chosen, tuple) else (chosen,)):
+    spec = _SETTINGS[key]
+    for decider, values in spec.only_with.items():
+        value = _value(recipe, decider)
+        if not set(values).intersection(value if isinstance(value, tuple) else (value,)):
             return decider
-    return ""
+    return next((decider for decider, value in spec.unless.items() if _value(recipe, decider) == value), "")
 
 
-def _value(made: Recipe, key: str) -> object:
+def _value(recipe: Recipe, key: str) -> Any:
     section, _, name = key.partition(".")
-    return getattr(getattr(made, section), name)
+    return getattr(getattr(recipe, section), name)
 
 
-def _shown(made: Recipe, key: str) -> str:
-    value = _value(made, key)
-    return ", ".join(value) if isinstance(value, tuple) else str(value)
+def _shown(value: Any) -> str:
+    """
+    >>> _shown(("lines", "documents")), _shown(""), _shown(0.0)
+    ('lines,documents', "''", '0')
+    """
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return f"{value:g}" if isinstance(value, float) else value or "''"
 
 
 def _or(names: Sequence[str]) -> str:

@@ -19,6 +19,9 @@ def test_conditions_of_settings_name_settings_and_values_that_exist() -> None:
             assert decider in settings, key
             choices = settings[decider].choices
             assert not choices or set(values) <= set(choices), key
+        for decider, value in spec.unless.items():
+            assert type(settings[decider].default) is type(value), key
+            assert value in settings[decider].choices or not settings[decider].choices, key
 
 
 def test_every_flag_of_a_section_is_one_of_its_own() -> None:

@@ -41,13 +41,14 @@ def test_a_flag_for_nothing_is_one_line(flag: str, tmp_path: Path, capsys: pytes
     said = capsys.readouterr().err
     assert ended.value.code == 1 and said.count("\n") == 1
     assert said == (
-        f"corpusforge: {flag}: the method {method} does not use it; add {served} to --method, or leave it out\n"
+        f"corpusforge: {flag}: it has no effect with --method {method}; add {served} with --method, or leave it out\n"
     )
     assert not (tmp_path / "out").exists()
 
 
 TRAIN = ("train-vocab", "d")
 BUILD = ("build-instances", "d", "--vocab", "v")
+CLEAN, PRETRAIN, EVALUATE = ("clean", "d"), ("pretrain", "d"), ("evaluate", "d")
 UNUSED = [
     (TRAIN, "--uncased", "--model bpe --uncased"),
     (TRAIN, "--min-pair", "--model bpe --min-pair 3"),
@@ -66,11 +67,25 @@ UNUSED = [
     (BUILD, "--pair-sampling", "--format sop --pair-sampling original"),
     (BUILD, "--short-probability", "--format full-sentences --short-probability 0.2"),
     (BUILD, "--set instances.negatives_megabytes", "--set instances.negatives_megabytes=3"),
+    (BUILD, "--heldout-by", "--heldout 0 --heldout-by url"),
+    (CLEAN, "--pii-kinds", "--pii-kinds email"),
+    (CLEAN, "--contamination-ngram", "--contamination-ngram 9"),
+    (CLEAN, "--min-language-probability", "--detector fast --min-language-probability 0.5"),
+    (CLEAN, "--detector", "--language= --detector fast"),
+    (CLEAN, "--set urls.memory_megabytes", "--set urls.memory_megabytes=99"),
+    (PRETRAIN, "--spike-deviations", "--spike-deviations 3"),
+    (PRETRAIN, "--decay-share", "--decay linear --decay-share 0.2"),
+    (PRETRAIN, "--batch-ramp-share", "--batch-ramp-share 0.5"),
+    (PRETRAIN, "--short-length", "--short-share 0 --short-length 64"),
+    (PRETRAIN, "--init-shape", "--init-shape"),
+    (EVALUATE, "--epochs", "--task mlm,blimp --epochs 2"),
+    (EVALUATE, "--pairs", "--task glue --pairs 9"),
+    (EVALUATE, "--squad-threshold", "--task glue --squad-threshold 1"),
 ]
 
 
 @pytest.mark.parametrize(("command", "flag", "words"), UNUSED)
-def test_a_flag_of_vocabularies_and_instances_for_nothing_is_one_line(
+def test_an_unused_flag_of_any_command_is_one_line(
     command: tuple[str, ...], flag: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -95,7 +110,7 @@ def test_what_vocabularies_and_instances_use_is_taken(recipe: Recipe) -> None:
         "bpe": ["vocab.lowercase", "vocab.size"],
         "unigram": ["vocab.lowercase", "vocab.coverage", "vocab.normalization"],
         "wordpiece-likelihood": ["vocab.lowercase", "vocab.alphabet", "vocab.min_pair"],
-        "wordpiece": [key for key, spec in sections.settings().items() if "instances" in key and spec.only_with],
+        "wordpiece": [k for k, s in sections.settings().items() if "instances" in k and (s.only_with or s.unless)],
     }
     check_given(recipe, dict.fromkeys(used[recipe.vocab.model], "--flag"))
     check_given(Recipe(vocab=Vocab(adopt="x")), {"vocab.adopt": "--from", "vocab.sample": "--sample"})
@@ -123,7 +138,7 @@ def test_saying_no_to_what_is_off_is_no_mistake(flag: str, tmp_path: Path) -> No
 def test_set_and_run_are_held_to_it_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["run", "quickstart", "--output", str(tmp_path / "out"), "--set", "dedupe.threshold=0.7"])
-    assert "--set dedupe.threshold: the method exact-spans does not use it" in capsys.readouterr().err
+    assert "--set dedupe.threshold: it has no effect with --method exact-spans" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -148,7 +163,7 @@ def test_a_setting_of_another_stage_is_one_line(
 def test_what_the_chain_uses_is_taken() -> None:
     made = Recipe(dedupe=Dedupe(method=("lines", "documents"), threshold=0.7, sentences="builtin"))
     check_given(made, {"dedupe.threshold": "--threshold", "dedupe.sentences": "--sentences", "seed": "--seed"})
-    assert not unused_lines(made, "dedupe")
+    assert not unused_lines(made)
 
 
 class Said(Silent):
