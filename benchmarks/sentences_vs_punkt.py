@@ -7,8 +7,8 @@ lines: paragraphs of seven kinds of real English text. A boundary is a place ins
 begins (ends of lines end sentences for both); closing quotes and reference marks belong to neither side of it.
 Precision: the share of our boundaries that Punkt has; recall: the share of Punkt's that we have; recall*: the same
 without Punkt's boundaries before a lower-case letter ('"Why?" | she asked.'), except in lines all in lower case, and
-after the number of a list item ('1. | Open it.'). Punkt is a yardstick here, not the truth: ``--show KIND`` prints where
-the two disagree. Medians of alternating rounds, by CPU time.
+after the number of a list item ('1. | Open it.'). Punkt is a yardstick here, not the truth: ``--show KIND`` prints
+where the two disagree. Medians of alternating rounds, by CPU time.
 """
 
 from __future__ import annotations
