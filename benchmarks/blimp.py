@@ -22,7 +22,7 @@ import transformers
 
 from corpusforge.evaluate.blimp import read_pairs
 from corpusforge.evaluate.likelihood import FORMS, pseudo_log_likelihoods, questions, tokenize
-from corpusforge.loader.folder import load_specials
+from corpusforge.loader.batcher import load_specials
 from corpusforge.trainer.hf_folder import load_model
 
 ROUNDS = 3

@@ -117,6 +117,7 @@ def run_ours(source: Path, output: Path, section: Any) -> Run:
     from corpusforge import shards
     from corpusforge.instances import build as work
     from corpusforge.instances import negatives
+    from corpusforge.instances.formats import find_format
     from corpusforge.tokens import encode  # noqa: F401  (imported here, as the other side's modules are)
     from corpusforge.tokens.families import load_vocab
     from corpusforge.units import ShardUnit
@@ -131,7 +132,7 @@ def run_ours(source: Path, output: Path, section: Any) -> Run:
     clock.append(now())
     tokens = work.token_units(str(output / "encoded"))
     donors, folder = negatives.NegativeSettings(0, 0.0, 256 << 20), ""
-    if section.format in work.DONOR_FORMATS:
+    if find_format(section.format).needs_negatives:
         folder = negatives.write_negatives(str(output), [unit.path for unit in tokens], vocab.size, donors)
     clock.append(now())
     for unit in tokens:

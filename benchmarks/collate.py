@@ -34,7 +34,7 @@ from corpusforge import sections, shards
 from corpusforge.instances.builder import Builder, BuildSettings
 from corpusforge.instances.masking import MaskSettings
 from corpusforge.loader import Batch, Batcher, BatchSettings
-from corpusforge.loader.folder import load_specials
+from corpusforge.loader.batcher import load_specials
 from corpusforge.schemas import DOCUMENTS
 from corpusforge.sections.instances import MASK_UNITS
 from corpusforge.tokens.counts import count_words, pack_counts, select_counts
@@ -107,7 +107,8 @@ def padding(folder: str, batcher: Batcher) -> str:
     settings, lengths = batcher.settings, batcher.corpus.lengths
     rows = settings.micro_batch_tokens // settings.length
     shuffled = np.random.default_rng(0).permutation(lengths)[: len(lengths) // rows * rows].reshape(-1, rows)
-    random = 1 - shuffled.sum() / (settings.widths(shuffled.max(1)).sum() * rows) if len(shuffled) else 0.0
+    widths = -(-shuffled.max(1) // settings.multiple) * settings.multiple if len(shuffled) else shuffled
+    random = 1 - shuffled.sum() / (widths.sum() * rows) if len(shuffled) else 0.0
     row = Batcher(folder, dataclasses.replace(settings, packing=True, row_length=settings.length)).epoch_size()
     return (
         f"padding: {batcher.epoch_size().padding:.2%} by length within a step, {random:.2%} in random order; packed "

@@ -106,15 +106,15 @@ def their_loss(model: Any, batch: Any, dtype: Any) -> Any:
 
 def their_batches(job: Any, step: int, *, by_length: bool) -> list[Any]:
     """The instances of a step in padded micro-batches: in their own order, equally many in each, or by length."""
-    from corpusforge.loader.batcher import make_batches
+    from corpusforge.loader.batcher import make_batches, make_steps
     from corpusforge.loader.packing import BatchSettings, Group, padded_length
     from corpusforge.trainer.batches import to_tensors
 
     settings = BatchSettings(micro_batch_tokens=job.settings.micro_batch_tokens)
+    stream = job.streams[job.plan.part_of(step)]
     if by_length:
-        laid = job.steps.batched(settings).step(step)
+        laid = make_steps(job.corpus, stream, [step], settings, job.masker, job.specials.pad)[0]
     else:
-        stream = job.streams[job.plan.part_of(step)]
         reads = stream.step(step)
         chosen = np.concatenate([some for _, some in reads])
         epochs = np.concatenate([np.full(len(some), epoch) for epoch, some in reads])

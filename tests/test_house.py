@@ -31,7 +31,7 @@ FLOOR = {room: floor for floor, rooms in FLOORS.items() for room in rooms.split(
 
 ONLY_IN = {
     "apache_beam": ("beam",),
-    "torch": ("trainer", "evaluate", "loader.torch"),
+    "torch": ("trainer", "evaluate"),
     "click": ("cli",),
     "plotly": ("report",),
     "trafilatura": ("documents",),
@@ -124,9 +124,9 @@ def test_libraries_stay_in_their_rooms(module: Module) -> None:
 
 
 def test_the_loader_is_free_of_frameworks() -> None:
-    """Batches are NumPy, so that any framework can take them; one file serves those of other trainers."""
+    """Batches are NumPy, so that any framework can take them."""
     for module in MODULES.values():
-        if module.room == "loader" and module.name != "corpusforge.loader.torch":
+        if module.room == "loader":
             assert not {name.split(".")[0] for name in module.imports} & {"torch", "transformers", "datasets"}
 
 

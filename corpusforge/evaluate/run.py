@@ -19,8 +19,8 @@ from corpusforge.evaluate.glue import find_tasks, glue
 from corpusforge.evaluate.mlm import heldout_loss
 from corpusforge.evaluate.squad import squad
 from corpusforge.instances.masking import Specials
+from corpusforge.loader.batcher import load_specials
 from corpusforge.loader.corpus import Corpus, open_table
-from corpusforge.loader.folder import load_specials
 from corpusforge.progress import Progress
 from corpusforge.sections import TASKS, Evaluate
 from corpusforge.trainer.hf_folder import load_model

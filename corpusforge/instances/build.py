@@ -271,16 +271,14 @@ def limit_of(section: Instances) -> SentenceLimit:
 def settings_of(vocab: Vocab, section: Instances, seed: int) -> BuildSettings:
     """Build settings from a vocabulary and the section [instances]."""
     return BuildSettings(
-        specials=Specials(vocab.size, **dataclasses.asdict(vocab.specials), unused=vocab.unused),
+        specials=Specials.of(vocab),
         format=section.format,
         length=section.length,
         stored_masks=section.masking != "dynamic",
         copies_redraw=section.copies_redraw,
         pair_sampling=section.pair_sampling,
         short_probability=section.short_probability,
-        mask=MaskSettings(
-            section.mask_rate, section.mask_share, section.random_share, section.max_predictions, section.mask_unit
-        ),
+        mask=MaskSettings.of(vars(section)),
         seed=seed,
     )
 

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import NamedTuple, cast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,9 @@ import numpy.typing as npt
 from corpusforge import seeds
 from corpusforge.arrays import I64, U32, U64, Bools, offsets_of, slices
 from corpusforge.instances.mask_units import below, find_unit
+
+if TYPE_CHECKING:
+    from corpusforge.tokens.vocab import Vocab
 
 Ids = npt.NDArray[np.uint16] | U32
 
@@ -39,6 +43,19 @@ class MaskSettings:
     max_predictions: int = 0
     unit: str = "token"
 
+    @classmethod
+    def of(cls, section: Mapping[str, Any]) -> MaskSettings:
+        """Those of a recipe's section [instances] as plain values; keys that it lacks keep their defaults.
+
+        >>> MaskSettings.of({"mask_rate": 0.2, "length": 64}).rate
+        0.2
+        """
+        keys = {field.name: field.name for field in dataclasses.fields(cls)} | {
+            "rate": "mask_rate",
+            "unit": "mask_unit",
+        }
+        return cls(**{name: section[key] for name, key in keys.items() if key in section})
+
 
 @dataclasses.dataclass(frozen=True)
 class Specials:
@@ -51,6 +68,11 @@ class Specials:
     sep: int
     mask: int
     unused: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, vocab: Vocab) -> Specials:
+        """Those of a vocabulary."""
+        return cls(vocab.size, **dataclasses.asdict(vocab.specials), unused=vocab.unused)
 
     def is_special(self) -> Bools:
         """For each id whether it is one of the five special tokens, ``[size]``. [UNK] is one."""

@@ -3,10 +3,8 @@
 `Batcher` is the way in; see docs/instances.md, "Loading".
 """
 
-from corpusforge.loader.batcher import Batcher
-from corpusforge.loader.folder import EpochSize, epoch_size
+from corpusforge.loader.batcher import Batcher, EpochSize, epoch_size
 from corpusforge.loader.layout import Batch
-from corpusforge.loader.order import Part, Ramp
 from corpusforge.loader.packing import BatchSettings
 
-__all__ = ["Batch", "BatchSettings", "Batcher", "EpochSize", "Part", "Ramp", "epoch_size"]
+__all__ = ["Batch", "BatchSettings", "Batcher", "EpochSize", "epoch_size"]

@@ -64,19 +64,17 @@ class BatchSettings:
     ``batch_tokens``: of a step, padding not counted. ``micro_batch_tokens``: the budget of a micro-batch, padding
     counted (packed: give or take an instance). ``length``: longer instances are cut (0: none is).
 
-    Padded rows: ``multiple``: of what they are padded to; ``bins``: to these lengths only, ascending (few shapes, as
-    compiled models want them; (): every multiple).
+    ``multiple``: padded rows are as long as a multiple of it.
 
-    ``packing``: several instances a row: one row a micro-batch, as long as its instances; ``row_length``: rows of so
-    many tokens instead; ``fixed``: a row is filled up, so that shapes hardly change; ``ranks``: the micro-batches of a
-    step are a multiple of so many. ``bits``: of the integers, 32 or 64.
+    ``packing``: several instances a row: one row a micro-batch, as long as its instances; ``row_length``: rows of this
+    length instead; ``fixed``: one row is filled up, so that shapes hardly change; ``ranks``: the micro-batches of a
+    step are a multiple of this number. ``bits``: of the integers, 32 or 64.
     """
 
     batch_tokens: int = 131_072
     micro_batch_tokens: int = 16_384
     length: int = 0
     multiple: int = ROUND_TO
-    bins: tuple[int, ...] = ()
     packing: bool = False
     row_length: int = 0
     fixed: bool = False
@@ -88,9 +86,9 @@ class BatchSettings:
 
         Raises `errors.RecipeInvalid` if they contradict each other, or a batch would not hold one instance.
         """
-        if self.multiple < 1 or self.bits not in (32, 64) or list(self.bins) != sorted({b for b in self.bins if b > 0}):
-            what = f"multiple {self.multiple}, bins {self.bins}, bits {self.bits}"
-            raise errors.RecipeInvalid("BatchSettings", what, "multiple from 1, bins ascending, bits 32 or 64")
+        if self.multiple < 1 or self.bits not in (32, 64):
+            what = f"multiple {self.multiple}, bits {self.bits}"
+            raise errors.RecipeInvalid("BatchSettings", what, "set multiple to 1 or more, and bits to 32 or 64")
         if self.length and self.length < 8:
             what = f"instances cut to {self.length} tokens"
             raise errors.RecipeInvalid("BatchSettings.length", what, "set it to 8 or more, or 0 to cut none")
@@ -98,8 +96,6 @@ class BatchSettings:
         rooms = {"micro_batch_tokens": self.micro_batch_tokens, "batch_tokens": self.batch_tokens}
         if self.packing and self.row_length:
             rooms = {"row_length": self.row_length} | rooms
-        elif self.bins and not self.packing:
-            rooms = {"bins": self.bins[-1]} | rooms
         for name, room in rooms.items():
             if room < longest:
                 what = f"{room} tokens do not hold an instance of {longest}"
@@ -109,16 +105,10 @@ class BatchSettings:
             raise errors.RecipeInvalid("BatchSettings.micro_batch_tokens", what, f"set it to {self.row_length} or more")
         return dataclasses.replace(self, length=longest)
 
-    def widths(self, lengths: npt.NDArray[np.integer]) -> I64:
-        """What rows of these lengths are padded to, where a row holds one instance."""
-        if self.bins:
-            return np.array(self.bins, np.int64)[np.searchsorted(self.bins, lengths)]
-        return (-(-lengths // self.multiple) * self.multiple).astype(np.int64)
-
     def groups(self, lengths: I64) -> list[Group]:
         """The micro-batches of a step whose instances have these lengths."""
         if not self.packing:
-            widths = self.widths(lengths)
+            widths = -(-lengths // self.multiple) * self.multiple
             groups = cut_by_length(lengths, widths, self.micro_batch_tokens)
             return [Group(rows, None, int(widths[rows[0]])) for rows in groups]
         if self.row_length:

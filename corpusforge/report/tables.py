@@ -137,11 +137,7 @@ def _masker(vocab: Vocab, recipe: dict[str, Any]) -> Masker | None:
     section = recipe.get("instances")
     if not isinstance(section, dict):
         return None
-    specials = Specials(vocab.size, **dataclasses.asdict(vocab.specials), unused=vocab.unused)
-    names = ("mask_rate", "mask_share", "random_share", "max_predictions", "mask_unit")
-    defaults = dataclasses.astuple(MaskSettings())
-    values = [section.get(name, default) for name, default in zip(names, defaults, strict=True)]
-    return Masker(specials, MaskSettings(*values), int(recipe.get("seed", 0)))
+    return Masker(Specials.of(vocab), MaskSettings.of(section), int(recipe.get("seed", 0)))
 
 
 def _draw(row: dict[str, Any], masker: Masker) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,9 @@ import torch
 from corpusforge import errors
 from corpusforge.instances.mask_units import find_unit
 from corpusforge.instances.masking import Masker, MaskSettings, Specials
-from corpusforge.loader.batcher import Steps
+from corpusforge.loader.batcher import check_vocabulary, load_specials, make_steps
 from corpusforge.loader.corpus import Corpus, open_table
-from corpusforge.loader.folder import check_vocabulary, load_specials, mask_settings
-from corpusforge.loader.order import Stream
+from corpusforge.loader.order import Stream, streams
 from corpusforge.loader.packing import BatchSettings, padded_length
 from corpusforge.sections import Pretrain
 from corpusforge.sections.presets import Preset, find_preset
@@ -45,7 +44,7 @@ class Job:
     heldout: Corpus | None
     specials: Specials
     masker: Masker
-    steps: Steps
+    streams: list[Stream]  # the data of each part of the run, in order
     shape: Architecture
     device: torch.device
     dtype: torch.dtype | None
@@ -54,7 +53,7 @@ class Job:
 
     def batches(self, step: int) -> list[Batch]:
         """This rank's micro-batches of step ``step``, counted from 0: a function of that number."""
-        settings, shape = self.settings, self.shape
+        settings, shape, stream = self.settings, self.shape, self.streams[self.plan.part_of(step)]
         batch_settings = BatchSettings(
             micro_batch_tokens=settings.micro_batch_tokens,
             packing=settings.packing,
@@ -62,10 +61,18 @@ class Job:
             ranks=self.ranks.count,
         )
         how: dict[str, Any] = {"segments": shape.segments > 1, "pairs": shape.pairs, "spans": shape.span_positions}
-        how["fixed"] = settings.compile and settings.packing
-        made = [to_tensors(batch, **how) for batch in self.steps.batched(batch_settings).step(step)]
-        mine = self.ranks.share(made)
-        return [batch.pinned() for batch in mine] if self.device.type == "cuda" else mine
+        masker = self.masker_at(step)
+        made = make_steps(self.corpus, stream, [step], batch_settings, masker, self.specials.pad)[0]
+        share = self.ranks.share([to_tensors(batch, **how, fixed=settings.compile) for batch in made])
+        return [batch.pinned() for batch in share] if self.device.type == "cuda" else share
+
+    def masker_at(self, step: int) -> Masker:
+        """Draws the masks of a step: as the data were built for, except for a rate that changes with the steps."""
+        rate, own = self.plan.mask_rate(step), self.masker.settings
+        if rate == own.rate:
+            return self.masker
+        cap = math.ceil(own.max_predictions * rate / own.rate)  # the same share of positions at another rate
+        return Masker(self.specials, dataclasses.replace(own, rate=rate, max_predictions=cap), self.seed)
 
     @property
     def attention(self) -> str:
@@ -74,29 +81,10 @@ class Job:
             return "padded rows"
         return f"packed, {kernel_of(self.device, self.dtype, self.shape.dropout, flash=has_flash(self.device))} kernel"
 
-    @property
-    def streams(self) -> list[Stream]:
-        """The data of each part of the run, in order."""
-        return self.steps.streams
-
     def marked(self, mark: Mark) -> Job:
         """The job with another mark in its plan."""
         plan = self.plan.marked(mark)
-        masking = None if self.steps.masking is None else masking_of(plan, self.masker.settings)
-        return dataclasses.replace(self, plan=plan, steps=self.steps.planned(plan.parts, masking))
-
-
-def masking_of(plan: TrainingPlan, own: MaskSettings) -> Callable[[int], MaskSettings]:
-    """How the masks of a step are drawn: by ``own`` settings, but for a rate that changes with the steps."""
-
-    def masking(step: int) -> MaskSettings:
-        rate = plan.mask_rate(step)
-        if rate == own.rate:
-            return own
-        cap = math.ceil(own.max_predictions * rate / own.rate)  # the same share of positions at another rate
-        return dataclasses.replace(own, rate=rate, max_predictions=cap)
-
-    return masking
+        return dataclasses.replace(self, plan=plan, streams=streams(self.corpus, plan.parts, self.seed, self.streams))
 
 
 def prepare(data_folder: str, settings: Pretrain, *, vocab_folder: str, seed: int = 0) -> Job:
@@ -111,11 +99,10 @@ def prepare(data_folder: str, settings: Pretrain, *, vocab_folder: str, seed: in
     check_vocabulary(corpus, specials, data_folder, vocab_folder)
     heldout = open_table(data_folder, manifest, "heldout") if manifest.rows.get("heldout") else None
     instances = manifest.recipe.get("instances", {})
-    own = mask_settings(instances)
+    own = MaskSettings.of(instances)
     plan = training_plan(settings, corpus.longest, own.rate)
     _check_masks(corpus, plan.preset, settings, own.unit, data_folder)
     device = choose_device(settings.device)
-    masking = None if corpus.masked_positions is not None else masking_of(plan, own)
     longest = padded_length(max(corpus.longest, heldout.longest if heldout else 0))
     shape = preset_architecture(
         plan.preset,
@@ -135,7 +122,7 @@ def prepare(data_folder: str, settings: Pretrain, *, vocab_folder: str, seed: in
         heldout=heldout,
         specials=specials,
         masker=Masker(specials, own, seed),
-        steps=Steps(corpus, specials, BatchSettings(), plan.parts, masking, seed),
+        streams=streams(corpus, plan.parts, seed),
         shape=init.shape_of(shape, longest) if init else shape,
         init=init,
         device=device,

@@ -18,8 +18,8 @@ import torch
 from corpusforge import errors, shards
 from corpusforge.evaluate import mlm
 from corpusforge.evaluate.run import evaluate
+from corpusforge.loader.batcher import load_specials
 from corpusforge.loader.corpus import open_corpus
-from corpusforge.loader.folder import load_specials
 from corpusforge.loader.unigram import token_counts, unigram_loss
 from corpusforge.sections import Evaluate, Pretrain
 from corpusforge.trainer.architecture import Architecture

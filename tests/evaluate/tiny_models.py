@@ -37,6 +37,6 @@ def write_checkpoint(
 
 def specials_of(folder: Path) -> Specials:
     """The special ids of a checkpoint."""
-    from corpusforge.loader.folder import load_specials
+    from corpusforge.loader.batcher import load_specials
 
     return load_specials(str(folder))

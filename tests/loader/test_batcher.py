@@ -1,7 +1,8 @@
-"""Steps of a folder: every instance once an epoch, the same for whoever reads, masks those of the duplicates."""
+"""Steps of a folder: every instance once an epoch, the same for every reader, masks as in the duplicated copies."""
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import multiprocessing
 import pickle
@@ -16,8 +17,10 @@ import pytest
 
 from corpusforge import errors
 from corpusforge.instances.masking import MaskSettings
-from corpusforge.loader import Batch, Batcher, BatchSettings, Part, Ramp
-from corpusforge.loader.batcher import Feed
+from corpusforge.instances.measure import LENGTH_BINS
+from corpusforge.loader import Batch, Batcher, BatchSettings, epoch_size
+from corpusforge.loader.batcher import Feed, frozen_batches
+from corpusforge.shards import Manifest
 from tests.made_up_instances import Data
 
 pytest_plugins = ["tests.made_up_data"]
@@ -27,7 +30,7 @@ PADDED = BatchSettings(batch_tokens=400, micro_batch_tokens=256)
 PACKED = BatchSettings(batch_tokens=400, micro_batch_tokens=256, packing=True)
 KINDS = {
     "padded": PADDED,
-    "bins": BatchSettings(400, 256, bins=(16, 32, 64), bits=32),
+    "32 bits": BatchSettings(400, 256, multiple=16, bits=32),
     "packed": PACKED,
     "packed, fixed": BatchSettings(400, 256, packing=True, fixed=True),
     "packed rows": BatchSettings(400, 256, packing=True, row_length=64),
@@ -100,8 +103,8 @@ def check_layout(batch: Batch, settings: BatchSettings) -> None:
         assert not settings.row_length or settings.row_length == T
     assert batch.is_packed == settings.packing
     assert batch.input_ids.dtype == batch.labels.dtype == (np.int32 if settings.bits == 32 else np.int64)
-    if settings.bins:
-        assert T in settings.bins
+    if not settings.packing:
+        assert T % settings.multiple == 0
     segment, position, number = (np.zeros(B * T, int) for _ in range(3))
     edges = {0, B * T, *range(0, B * T, T)}
     for k, (begin, n, first) in enumerate(zip(batch.begins, batch.lengths, batch.first_lengths, strict=True)):
@@ -183,36 +186,16 @@ def test_another_seed_and_other_masks(make_data: MakeData) -> None:
     half = opened(data, PADDED, masking=MaskSettings(rate=0.5)).step(0)[0]
     assert originals(half) == originals(plain.step(0)[0])
     assert len(half.masked) > 2 * len(plain.step(0)[0].masked)
-    rising = opened(data, PADDED, masking=rising_rates)  # a function of the step
-    assert same(rising.step(5)[0], half) == same(rising.step(0)[0], plain.step(0)[0]) is False
-    expected = opened(data, PADDED, masking=MaskSettings(rate=0.5)).step(5)
-    assert same_steps(rising.steps([0, 5])[1], expected)
     held = opened(data, PADDED, table="heldout")  # its masks are stored
     assert held.epoch_size().instances == 12
 
 
-def rising_rates(step: int) -> MaskSettings:
-    return MaskSettings(rate=0.1 * step)
-
-
-def test_parts_of_a_run_have_lengths_and_sizes_of_their_own(make_data: MakeData) -> None:
+def test_instances_are_cut_to_a_length(make_data: MakeData) -> None:
     data = make_data()
-    ramp = Ramp(0.5, 4)
-    batcher = opened(data, PACKED, parts=[Part(0, 8, 24, 300, ramp), Part(8, 12, 48, 600, ramp)])
-    steps = list(batcher.iterate())
-    assert len(steps) == 12
-    sizes = [sum(batch.tokens for batch in batches) for batches in steps]
-    wanted = [150, 187.5, 225, 262.5, *[300] * 4, *[600] * 4]
-    assert all(abs(size - want) < 48 for size, want in zip(sizes, wanted, strict=True))
-    assert max(batch.longest for batches in steps[:8] for batch in batches) == 24
-    assert 40 < max(batch.longest for batches in steps[8:] for batch in batches) <= 48
-    last = max(int(batch.epochs.max()) for batch in steps[7])
-    assert min(int(batch.epochs.min()) for batch in steps[8]) == last + 1  # no mask is drawn twice
-    assert batcher.begin(last + 1) == 8
-    cut = opened(data, BatchSettings(300, 256, length=24))
-    assert batcher.epoch_size(0)[1:3] == cut.epoch_size(0)[1:3]
-    with pytest.raises(errors.RecipeInvalid, match="raise its batch_tokens"):
-        opened(data, PACKED, parts=[Part(0, 8, 48, 80, ramp)])
+    short, plain = (opened(data, BatchSettings(300, 256, length=length)) for length in (24, 0))
+    assert max(batch.longest for batches in short.iterate(stop=20) for batch in batches) == 24
+    assert short.epoch_size().instances > plain.epoch_size().instances
+    assert max(batch.longest for batch in short.frozen()) == 24
 
 
 def test_held_out_batches_hold_every_instance_once_under_masks_that_stay(make_data: MakeData) -> None:
@@ -220,8 +203,8 @@ def test_held_out_batches_hold_every_instance_once_under_masks_that_stay(make_da
     held = opened(data, PADDED, table="heldout")
     keys = [key for batch in held.frozen() for key in batch.keys.tolist()]
     assert sorted(keys) == sorted(held.corpus.keys.tolist())
-    first = list(held.frozen(tokens=100))
-    assert 100 <= sum(batch.tokens for batch in first) < 100 + 2 * held.corpus.longest
+    sample = list(frozen_batches(held.corpus, None, held.corpus.longest, 256, 0, tokens=100))
+    assert 100 <= sum(batch.tokens for batch in sample) < 100 + 2 * held.corpus.longest
     dynamic = opened(data, PADDED)  # nothing is stored: those of epoch 0
     epoch = {(k, i) for made in dynamic.iterate(stop=dynamic.begin(1) + 1) for b in made for k, i in masked(b)}
     assert {(k, i) for batch in dynamic.frozen() for k, i in masked(batch)} <= epoch
@@ -250,8 +233,6 @@ def test_settings_that_cannot_work(make_data: MakeData, tmp_path: Path) -> None:
         (BatchSettings(batch_tokens=40), "batch_tokens"),
         (BatchSettings(packing=True, row_length=40), "row_length"),
         (BatchSettings(micro_batch_tokens=64, packing=True, row_length=65), "micro_batch_tokens"),
-        (BatchSettings(bins=(16, 40)), "bins"),
-        (BatchSettings(bins=(64, 32)), "ascending"),
         (BatchSettings(multiple=0), "multiple"),
         (BatchSettings(bits=16), "bits"),
         (BatchSettings(length=4), "length"),
@@ -269,7 +250,7 @@ def test_settings_that_cannot_work(make_data: MakeData, tmp_path: Path) -> None:
 
 
 def test_a_batcher_travels(make_data: MakeData) -> None:
-    batcher = opened(make_data(), PADDED, seed=3, masking=rising_rates, parts=[Part(0, 9, 24, 100)])
+    batcher = opened(make_data(), PADDED, seed=3, masking=MaskSettings(rate=0.3))
     assert same_steps(pickle.loads(pickle.dumps(batcher)).step(7), batcher.step(7))
 
 
@@ -303,10 +284,10 @@ def test_results_are_in_order(threads: int) -> None:
 def test_no_end_and_no_thread_left_behind() -> None:
     before = threading.active_count()
     made = []
-    with Feed(lambda n: made.append(n) or n, 0, None, threads=2, ahead=4) as feed:
+    with Feed(lambda n: made.append(n) or n, 0, None, threads=2) as feed:
         assert [feed.next() for _ in range(10)] == list(range(10))
     assert threading.active_count() == before
-    assert len(made) <= 10 + 4 + 1  # not more than it may prepare
+    assert len(made) <= 10 + 3 + 1  # no more than it may prepare
 
 
 def test_an_error_comes_when_its_turn_comes() -> None:
@@ -320,3 +301,40 @@ def test_an_error_comes_when_its_turn_comes() -> None:
         with pytest.raises(KeyboardInterrupt):
             feed.next()
         assert feed.next() == 3
+
+
+def add_statistics(data: Data, longest: int, copies: int) -> None:
+    """Give a made-up folder the statistics that build-instances writes."""
+    manifest = Manifest.load(data.instances)
+    lengths = Batcher(data.instances, BatchSettings(), vocab_folder=data.vocabulary).corpus.lengths
+    bins = np.bincount((lengths * LENGTH_BINS + longest - 1) // longest - 1, minlength=LENGTH_BINS)
+    statistics = {"instances": len(lengths), "tokens": int(lengths.sum()), "lengths": bins.tolist()}
+    section = {"length": longest, "masking": "duplicated" if copies else "dynamic", "copies": copies or 10}
+    recipe = {"instances": section, "seed": 0}
+    dataclasses.replace(manifest, statistics={"train": statistics}, recipe=recipe).save(data.instances)
+
+
+@pytest.mark.parametrize("copies", [0, 3])
+@pytest.mark.parametrize("packing", [False, True])
+@pytest.mark.parametrize("longest", [64, 512])
+def test_the_manifest_gives_the_size_of_an_epoch(make_data: MakeData, longest: int, packing: bool, copies: int) -> None:
+    data = make_data(count=300, longest=60, copies=copies)
+    add_statistics(data, longest, copies)
+    settings = BatchSettings(batch_tokens=2048, micro_batch_tokens=512, packing=packing)
+    exact = Batcher(data.instances, settings, vocab_folder=data.vocabulary).epoch_size()
+    short = dataclasses.replace(settings, length=32)
+    exact_short = Batcher(data.instances, short, vocab_folder=data.vocabulary).epoch_size()
+    for path in Path(data.instances).rglob("*.arrow"):
+        path.unlink()
+    size = epoch_size(data.instances, settings)
+    assert size[:3] == exact[:3]
+    assert size.padding == pytest.approx(exact.padding, abs=0.1)
+    if longest == 64:  # bins of one token
+        assert epoch_size(data.instances, short)[:3] == exact_short[:3]
+    else:
+        assert exact_short.steps <= epoch_size(data.instances, short).steps < 1.3 * exact_short.steps
+
+
+def test_a_manifest_without_lengths_gives_no_size(make_data: MakeData) -> None:
+    with pytest.raises(errors.StageMismatch, match="counts no instances of 'train'"):
+        epoch_size(make_data().instances)

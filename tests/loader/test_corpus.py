@@ -14,6 +14,7 @@ import pytest
 from corpusforge import errors, schemas, seeds, shards
 from corpusforge.instances.builder import Builder, BuildSettings
 from corpusforge.instances.masking import Masker, MaskSettings, Specials
+from corpusforge.loader.batcher import load_specials
 from corpusforge.loader.corpus import (
     BYTES_AN_INSTANCE,
     BYTES_OF_MASKS,
@@ -29,7 +30,6 @@ from corpusforge.loader.corpus import (
     open_corpus,
     open_table,
 )
-from corpusforge.loader.folder import load_specials
 from corpusforge.loader.order import BYTES_A_CHUNK, Stream, streams
 from corpusforge.sections import Pretrain
 from corpusforge.sections.instances import MASK_UNITS

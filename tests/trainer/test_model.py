@@ -18,9 +18,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from corpusforge import errors
 from corpusforge.instances.masking import Masker, MaskSettings
-from corpusforge.loader.batcher import Batcher
+from corpusforge.loader.batcher import Batcher, load_specials
 from corpusforge.loader.corpus import cut_to_length, draw_masks, gather, open_table
-from corpusforge.loader.folder import load_specials
 from corpusforge.loader.packing import BatchSettings
 from corpusforge.sections import Pretrain
 from corpusforge.sections.presets import PRESETS
