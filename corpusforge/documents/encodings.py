@@ -1,9 +1,8 @@
-"""Decode bytes: which encoding a page or a file is in.
+"""Decode bytes: find the encoding of a page or a file and apply it.
 
 The order is that of the WHATWG Encoding and HTML standards: a byte order mark, the HTTP header, `<meta>` in the first
-1,024 bytes, then detection (uchardet, by resiliparse). A declared encoding that does not fit its bytes loses to the
-next one; a few broken bytes among many good ones do not count against it. Labels mean what browsers mean by them
-(latin1 is windows-1252).
+1,024 bytes, then detection (uchardet, by resiliparse). A declared encoding that does not fit the bytes is skipped; a
+few broken bytes among many good ones do not count. Labels mean what they mean to browsers (latin1 is windows-1252).
 """
 
 from __future__ import annotations
@@ -14,18 +13,18 @@ from collections.abc import Iterator
 
 MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark it begins with
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark is its beginning
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 
 SAMPLE = 1 << 17
-"""Bytes that detection looks at (resiliparse's own default)."""
+"""Bytes that detection examines (resiliparse's own default)."""
 
 _BROKEN_SHARE = 0.1
-"""A multi-byte encoding fits if at most this share of what is not ASCII cannot be decoded. A page cut in the middle of
-a character has one such place; a Latin-1 page called UTF-8 has nothing else."""
+"""A multi-byte encoding fits if at most this share of what is not ASCII cannot be decoded. A page truncated inside a
+character has one such place; in a Latin-1 page declared as UTF-8 all of it is."""
 
 _WIDER = {
     "shift_jis": "cp932",
@@ -37,9 +36,9 @@ _WIDER = {
 }
 """The decoders of the WHATWG Encoding Standard cover the vendors' supersets; Python keeps them apart."""
 
-_NO_CHARSETS = {"utf_7", "punycode", "idna", "unicode_escape", "raw_unicode_escape", "undefined"}
-"""Codecs that Python has and no page may name: those of the WHATWG Encoding Standard leave them out, UTF-7 as a means
-of attack; punycode takes the square of the length."""
+_REFUSED = {"utf_7", "punycode", "idna", "unicode_escape", "raw_unicode_escape", "undefined"}
+"""Python's codecs that a page may not name: the WHATWG Encoding Standard has none of them, and excludes UTF-7 because
+of attacks; punycode takes quadratic time."""
 
 _META = re.compile(
     rb"""<meta[^>]*?charset\s*=\s*["']?\s*([a-zA-Z0-9_:.-]+)|<\?xml[^>]*?encoding\s*=\s*["']([^"']+)""", re.I
@@ -71,18 +70,18 @@ def decode(data: bytes, declared: str | None = None, *, is_html: bool = False) -
 
 
 def candidates(data: bytes, declared: str | None, *, is_html: bool) -> Iterator[str]:
-    """Encodings to try, best first, lazily: detection comes only where nothing declared fits."""
+    """Encodings to try, best first, lazily: detection runs only if nothing declared fits."""
     named = known(declared)
     if named:
         yield named
-    if is_html and (found := _META.search(data, 0, 1024)):
-        label = known((found[1] or found[2]).decode("ascii", "replace"))
+    if is_html and (meta := _META.search(data, 0, 1024)):
+        label = known((meta[1] or meta[2]).decode("ascii", "replace"))
         # A <meta> that could be read byte by byte cannot be UTF-16, whatever it claims (HTML standard, 13.2.3.2).
         if label:
             yield "utf-8" if label.startswith("utf-16") else label
     if wide := _wide(data[:1024]):
         yield wide
-    elif data.isascii():  # only escapes brought it here: ISO-2022-JP and its kin are ASCII bytes
+    elif data.isascii():  # with escapes: ISO-2022-JP and similar encodings consist of ASCII bytes
         yield detect(data)
         yield "utf-8"
     else:
@@ -105,7 +104,7 @@ _NUL_PLACES = {
 
 
 def known(label: str | None) -> str | None:
-    """The Python codec for a charset label, as browsers read it; None if there is no such encoding.
+    """The Python codec of a charset label, as browsers read it; None if there is no such encoding.
 
     >>> known("ISO-8859-1"), known("gb2312"), known("x-sjis"), known("nonsense")
     ('cp1252', 'gb18030', 'cp932', None)
@@ -115,34 +114,34 @@ def known(label: str | None) -> str | None:
     if not label:
         return None
     label = label.strip().strip("\"'").lower()
-    found = map_encoding_to_html5(label, fallback_utf8=False)
-    if found is None:
+    codec = map_encoding_to_html5(label, fallback_utf8=False)
+    if codec is None:
         try:
-            found = codecs.lookup(label).name
-            "".encode(found)  # not one of Python's bytes-to-bytes codecs
+            codec = codecs.lookup(label).name
+            "".encode(codec)  # not one of Python's bytes-to-bytes codecs
         except (LookupError, ValueError):
             return None
-        if found.replace("-", "_") in _NO_CHARSETS:
+        if codec.replace("-", "_") in _REFUSED:
             return None
-    return _WIDER.get(found, found)
+    return _WIDER.get(codec, codec)
 
 
 def detect(data: bytes) -> str:
-    """The encoding uchardet takes the bytes for; UTF-8 where it does not know."""
+    """The encoding that uchardet detects; UTF-8 if it detects none."""
     from resiliparse.parse.encoding import detect_encoding
 
     return known(detect_encoding(data[:SAMPLE], html5_compatible=False)) or "utf-8"
 
 
 def of_stream(head: bytes) -> str:
-    """The codec of a file from its first bytes, for reading it in chunks."""
+    """The codec of a file by its first bytes, for reading it in chunks."""
     for mark, encoding in MARKS:
         if head.startswith(mark):
             return encoding
     head = head[:SAMPLE]
     for encoding in candidates(head, None, is_html=False):
         try:
-            codecs.getincrementaldecoder(encoding)().decode(head)  # a character cut at the end is no fault
+            codecs.getincrementaldecoder(encoding)().decode(head)  # a truncated character at the end is accepted
         except ValueError:
             continue
         return encoding

@@ -1,15 +1,15 @@
-"""The text of an HTML page: the main content or all text by resiliparse, or the main content by trafilatura.
+"""Extract the text of an HTML page: main content or all text by resiliparse, or main content by trafilatura.
 
 A page that would take the memory or time of thousands is refused before it is parsed. Counts of tags and attributes
 bound the cost of parsing. Measured with resiliparse 2.0: a parsed element takes 300 to 560 bytes, so 8 MiB of ``<p>a``
 take 1.2 GB; the attributes of a tag are compared with each other (32,000 of them: 2 s); closing an element walks up
 through all its ancestors (7 ns each: 40,000 ``<span>`` with 40,000 ``<hr>``: 12 s); a line of a list is indented by its
 depth (60,000 ``<ul>``: 3.6 GB of text); finding the main content takes the product of elements and the depth of ``div``
-and ``article``, so 200 KB of ``<div>`` take 30 s. Real pages stay far below: see docs/cleaning.md.
+and ``article``, so 200 KB of ``<div>`` take 30 s. Real pages stay far below the limits: see docs/cleaning.md.
 
 Depth and attributes are counted without parsing: tags are read as browsers tokenize them (WHATWG HTML, 13.2.5), each
-once, so the time is linear whatever a page holds. Comments, scripts and other text that is not markup are passed over.
-A failure of a library is a reason to reject that page, never the end of a run.
+once, so the time is always linear. Comments, scripts and other text that is not markup are skipped. If a library fails,
+the page is rejected and the run continues.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PRECISE = "trafilatura"
 
 
 class PageRefused(Exception):
-    """No text can be taken out of a page; ``reason`` and ``detail`` are those of its reject."""
+    """No text can be extracted from a page; ``reason`` and ``detail`` are those of its reject."""
 
     def __init__(self, reason: str, detail: str) -> None:
         self.reason, self.detail = reason, detail
@@ -39,7 +39,7 @@ class PageRefused(Exception):
 def check_html(html: str) -> None:
     """Raise `errors.ExtraMissing` where the library of this setting is not installed."""
     if html == PRECISE and importlib.util.find_spec("trafilatura") is None:
-        mend = "install it: pip install 'corpusforge[html]', or take --html main"
+        mend = "install it: pip install 'corpusforge[html]', or use --html main"
         raise errors.ExtraMissing("input.html", "the package 'trafilatura' is not installed", mend)
 
 
@@ -57,58 +57,58 @@ def _by_resiliparse(page: str, html: str) -> str:
 
 
 def _by_trafilatura(page: str) -> str:
-    """Its own rules at their most precise. Without ``deduplicate``, which remembers the pages before this one."""
+    """Main content, with precision before recall. Without ``deduplicate``, which remembers earlier pages."""
     import trafilatura
 
     try:
-        found = trafilatura.extract(page, favor_precision=True, include_comments=False, deduplicate=False)
+        text = trafilatura.extract(page, favor_precision=True, include_comments=False, deduplicate=False)
     except Exception as error:  # it raises whatever its libraries raise
         line = (str(error).splitlines() or [""])[0]
         raise PageRefused("record:unreadable", f"trafilatura: {type(error).__name__} {line}"[:300]) from None
-    return found or ""
+    return text or ""
 
 
 MOST_TAGS = 1 << 20
 """Tags of a page, counted by "<": 0.6 GB when parsed."""
 
 MOST_TAGS_PRECISE = 1 << 17
-"""The same for trafilatura 2.3, whose time grows with the square of some pages' length (15,000 tags: 3 s)."""
+"""The same for trafilatura 2.3, which takes quadratic time on some pages (15,000 tags: 3 s)."""
 
 DEEPEST = 512
-"""Elements inside each other, as browsers have it (Chromium, ``kMaximumHTMLParserDOMTreeDepth``)."""
+"""Nested elements, as in browsers (Chromium, ``kMaximumHTMLParserDOMTreeDepth``)."""
 
 DEEPEST_LISTS = 64
-"""Lists inside each other, on pages with many: text of 128 spaces a line. Of 1,069 real pages the deepest has 9."""
+"""Nested lists, on pages with many: text indented by 128 spaces. The deepest of 1,069 real pages has 9."""
 
 MOST_STEPS = 1 << 28
-"""Tags times depth: 2 s. Of 1,069 real pages the most are 5,129,631, drawings whose elements have no end tags."""
+"""Tags times depth: 2 s. The largest of 1,069 real pages has 5,129,631, of drawings whose elements have no end tags."""
 
 MOST_ATTRIBUTES = 1024
-"""Attributes of a tag: 5 ms. Of 1,069 real pages none has a tag with 512."""
+"""Attributes of a tag: 5 ms. None of 1,069 real pages has a tag with 512."""
 
 _SMALL = 1 << 17
-"""Characters of a page whose attributes need no look: all of it one tag takes 1 s."""
+"""Characters of a page whose attributes need not be counted: one tag of that length takes 1 s."""
 
 _NESTING = ("div", "article")
-"""Elements whose depth the search for the main content pays for (tried: 40 of HTML's elements)."""
+"""Elements whose depth slows the search for the main content (40 of HTML's elements were tried)."""
 
 _LISTS = ("ul", "ol")
 _CHEAP = 1 << 24
-"""Beginnings of such elements, times tags, that take no time (0.3 s) and little memory (32 MB) at any depth."""
+"""Begin tags of such elements, times tags, that take little time (0.3 s) and memory (32 MB) at any depth."""
 
 _LIKELY = re.compile("<[dDaA][iIrR]")
-"""What `_NESTING` elements begin with: pages with few of these need no closer look."""
+"""What `_NESTING` elements begin with: pages with few of these are not examined further."""
 
 _LIKELY_LISTS = re.compile("<[uUoO][lL]")
 
 
 def excess_of(page: str, html: str) -> str | None:
-    """What is too much in a page for a way to take its text out ("main", "all", "trafilatura").
+    """What in a page exceeds the limits of a setting ("main", "all", "trafilatura"), or None.
 
     >>> excess_of("<div>" * 600, "main"), excess_of("<div></div>" * 600, "main")
     ('div and article 600 deep, where 512 are the most', None)
     """
-    most = MOST_TAGS_PRECISE if html == "trafilatura" else MOST_TAGS
+    most = MOST_TAGS_PRECISE if html == PRECISE else MOST_TAGS
     tags = page.count("<")
     if tags > most:
         return f"{tags} tags, where {most} are the most"
@@ -124,7 +124,7 @@ def excess_of(page: str, html: str) -> str | None:
 
 
 def _deep_lists(page: str, tags: int) -> int:
-    """How deep lists lie in each other; 0 where there are too few to matter."""
+    """How deep lists are nested; 0 where there are too few to matter."""
     lists = len(_LIKELY_LISTS.findall(page))
     if lists <= DEEPEST_LISTS or lists * tags <= _CHEAP:
         return 0
@@ -132,7 +132,7 @@ def _deep_lists(page: str, tags: int) -> int:
 
 
 def _deep_blocks(page: str, tags: int) -> int:
-    """The same of `_NESTING`; ends in comments are looked at closely where that matters."""
+    """The same for `_NESTING`; end tags in comments are excluded where that matters."""
     blocks = len(_LIKELY.findall(page))
     if blocks <= DEEPEST:
         return 0
@@ -145,11 +145,11 @@ _NAMES = (
     " p li dd dt option td th tr tbody thead tfoot colgroup html head body"
 )
 IMPLIED = tuple(_NAMES.split())
-"""Elements that hold none, and those that the next of their kind ends: they lie in each other only by way of others
-(WHATWG HTML, 13.1.2 and 13.1.2.4)."""
+"""Void elements, and those that end where the next of their kind begins: they are nested only by way of others (WHATWG
+HTML, 13.1.2 and 13.1.2.4)."""
 
 _RAW = "script|style|textarea|title|xmp|iframe|noembed|noframes"
-"""Elements whose content is text, whatever it looks like."""
+"""Elements whose content is always text, never markup."""
 
 _FOREIGN = re.compile("<(?:svg|math)", re.IGNORECASE)
 _LONG = re.compile("<[a-zA-Z/][^>]{2000}")
@@ -161,28 +161,28 @@ _COMMENT = r"!--(?:-?+>|.*?(?:--!?+>|\Z))"
 _PLAIN = rf"{_COMMENT}|(/?+[a-z][^\s/>]*+){_ATTRIBUTES}"
 _TAGS = re.compile(rf"<(?:({_RAW})(?=[\s/>]){_ATTRIBUTES}.*?(?:</\1|\Z)|{_PLAIN})", re.DOTALL | re.IGNORECASE)
 _TAGS_FOREIGN = re.compile(rf"<()(?:{_PLAIN})", re.DOTALL | re.IGNORECASE)
-"""What begins with "<"; the second group is the name of a tag, and what is replaced by it alone hides no other tag."""
+"""What begins with "<". The second group is the name of a tag; replaced by this name, the match hides no other tag."""
 
 _NAME = 8  # bytes of a name that are compared
 _LETTERS = bytes_in(range(0x30, 0x3A), range(0x61, 0x7B), b"-")
 
 
 def has_long_tag(page: str, most: int) -> bool:
-    """Whether a tag has more attributes than that.
+    """Whether a tag has more than ``most`` attributes.
 
     >>> has_long_tag("<p a b=c d='> e'>", 2), has_long_tag("<p a b=c d='> e'>", 3)
     (True, False)
     """
     if _short_tags(most, True).match(page).end() < len(page):  # type: ignore[union-attr]
         return True
-    # Within SVG and MathML a script is like any other element, and what looks like a tag in it may be one.
+    # In SVG and MathML a script is an element like any other, so what looks like a tag in it may be one.
     foreign = _FOREIGN.search(page) is not None and _LONG.search(page) is not None
     return foreign and _short_tags(most, False).match(page).end() < len(page)  # type: ignore[union-attr]
 
 
 @functools.cache
 def _short_tags(most: int, scripts: bool) -> re.Pattern[str]:
-    """Matches as far as tags have no more attributes; possessive, so that nothing is tried twice."""
+    """Matches up to a tag with more attributes; possessive, so that nothing is tried twice."""
     attributes = rf"(?:[\s/]*+{_ATTRIBUTE}){{0,{most}}}+[\s/]*+"
     # Not one group with a reference back: within possessive quantifiers CPython 3.11 fails at groups (gh-101955).
     raw = "|".join(rf"{name}(?=[\s/>]){attributes}(?:>[^<]*+(?:<(?!/{name})[^<]*+)*+|\Z)" for name in _RAW.split("|"))
@@ -192,9 +192,9 @@ def _short_tags(most: int, scripts: bool) -> re.Pattern[str]:
 
 
 def depth(page: str, *, names: Sequence[str] = (), without: Sequence[str] = ()) -> int:
-    """The most elements that lie in each other: of these names only, or of all names but some.
+    """The depth of nested elements: of these names only, or of all names but some.
 
-    An end ends the last element of its own name; one without a beginning counts for nothing.
+    An end tag ends the last element of its name; one without a begin tag is ignored.
 
     >>> depth("<div><!--</div>--><DIV></p><b>"), depth("<div><!--</div>--><DIV><b>", names=["div"])
     (3, 2)
@@ -206,23 +206,23 @@ def depth(page: str, *, names: Sequence[str] = (), without: Sequence[str] = ()) 
 
 
 def depth_as_written(page: str, names: Sequence[str] = (), without: Sequence[str] = ()) -> int:
-    """The same where every "<" with a name begins a tag, in comments too: ten times as fast."""
+    """The same if every "<" with a name begins a tag, in comments too: ten times as fast."""
     data = np.frombuffer(page.encode("utf-8", "replace") + bytes(2 * _NAME), np.uint8)
     tags = np.flatnonzero(data == ord("<"))
     closing = data[tags + 1] == ord("/")
     keys = _keys(data, tags + 1 + closing)
-    wanted = np.isin(keys, _keys_of(names)) if names else ~np.isin(keys, _keys_of(without))
-    chosen = np.flatnonzero(wanted & (keys != 0))
+    counts = np.isin(keys, _keys_of(names)) if names else ~np.isin(keys, _keys_of(without))
+    chosen = np.flatnonzero(counts & (keys != 0))
     return int(np.cumsum(_effective(keys[chosen], np.where(closing[chosen], -1, 1))).max(initial=0))
 
 
 def _keys(data: U8, starts: I64) -> U64:
-    """The first bytes of the names that begin at some places, in lower case, as numbers; 0 where there is none."""
-    shown = data[starts[:, None] + np.arange(_NAME)]
-    shown = shown | ((shown >= 0x41) & (shown <= 0x5A)).astype(np.uint8) << 5
-    inside = np.logical_and.accumulate(_LETTERS[shown], axis=1)
-    inside &= (shown[:, :1] >= 0x61) & (shown[:, :1] <= 0x7A)
-    return np.ascontiguousarray(shown * inside).view("<u8")[:, 0].astype(np.uint64)
+    """The first bytes of the names at some offsets, in lower case, as numbers; 0 where there is no name."""
+    names = data[starts[:, None] + np.arange(_NAME)]
+    names = names | ((names >= 0x41) & (names <= 0x5A)).astype(np.uint8) << 5
+    inside = np.logical_and.accumulate(_LETTERS[names], axis=1)
+    inside &= (names[:, :1] >= 0x61) & (names[:, :1] <= 0x7A)
+    return np.ascontiguousarray(names * inside).view("<u8")[:, 0].astype(np.uint64)
 
 
 def _keys_of(names: Sequence[str]) -> U64:
@@ -230,11 +230,11 @@ def _keys_of(names: Sequence[str]) -> U64:
 
 
 def _effective(keys: U64, steps: I64) -> I64:
-    """Steps without the ends that end nothing: each name is a walk of its own that stays at 0 or above."""
+    """Steps without end tags that end nothing: each name is a walk of its own that stays at 0 or above."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     group = np.cumsum(np.diff(ordered, prepend=ordered[:1]) != 0)
-    # Every walk begins far below the one before: the lowest level so far is then that of its own walk.
+    # Every walk begins far below the previous one, so the lowest level so far is that of the walk itself.
     fall = np.int64(2 * len(keys) + 2)
     level = np.cumsum(steps[order])
     first = np.searchsorted(group, np.arange(group[-1] + 1 if len(group) else 0))

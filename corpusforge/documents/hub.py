@@ -14,20 +14,19 @@ import pyarrow as pa
 
 from corpusforge import errors
 from corpusforge.documents.parquet import text_records
-from corpusforge.documents.records import Columns, ReaderOutput, Skip
+from corpusforge.documents.records import FilePart, ReaderOutput, ReadOptions, Skip
 
 _ROWS = 512
 
 
-def read_hub(
-    name: str, config: str, split: str, columns: Columns, *, max_record_bytes: int, skip: Skip
-) -> Iterator[ReaderOutput]:
-    """The rows of a dataset's split.
+def read(part: FilePart, options: ReadOptions, skip: Skip) -> Iterator[ReaderOutput]:
+    """The rows of a dataset's split; ``part.path``: its hub name or a folder.
 
     Raises `errors.ExtraMissing` without the package `datasets`, `errors.InputMissing` for an unknown dataset,
     configuration or split, `errors.InputUnreadable` if it has no such text column.
     """
-    stream = _open(name, config, split)
+    name, columns = part.path, options.columns
+    stream = _open(name, options.hub_config, options.hub_split)
     position = skip.left
     if position:
         stream, skip.left = stream.skip(position), 0
@@ -37,7 +36,7 @@ def read_hub(
             if columns.text not in batch.schema.names:
                 mend = f"name the text column; there are: {', '.join(batch.schema.names[:20])}"
                 raise errors.InputUnreadable(name, f"no column '{columns.text}'", mend)
-            yield text_records(batch, position, columns, max_record_bytes), batch.get_total_buffer_size()
+            yield text_records(batch, position, columns, options.max_record_bytes), batch.get_total_buffer_size()
             position += batch.num_rows
 
 
@@ -57,7 +56,7 @@ def _open(name: str, config: str, split: str) -> Any:
 
 
 def _guarded(batches: Iterator[pa.Table], name: str) -> Iterator[pa.Table]:
-    """The first rows come with the dataset's own errors; they become ours."""
+    """The same batches; errors of the dataset's libraries become ours."""
     try:
         yield from batches
     except (OSError, pa.ArrowException, ValueError) as error:

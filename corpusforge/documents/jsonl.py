@@ -1,10 +1,10 @@
-"""JSON Lines: one object a line, any column for the text.
+"""JSON Lines: one object per line, any column for the text.
 
 A record's position is the byte offset of its line in the (decompressed) file, so it does not depend on where the file
 was cut. Blocks of whole lines go through Arrow's JSON reader; a block in which anything is wrong is read again line by
 line with Python's, so a bad line costs speed and never its neighbors.
 
-Settings may name several columns, as in ``text,content``: the first that a file has is read, by its first record, so a
+A setting may name several columns, as in ``text,content``: the first one that a file's first record has is read, so a
 folder whose files disagree on the name of the text column is read in one run.
 """
 
@@ -29,7 +29,6 @@ from corpusforge.documents.records import (
     ReadOptions,
     Rows,
     Skip,
-    Span,
     no_text,
     parse_timestamp,
     sound_column,
@@ -41,7 +40,7 @@ _BLOCK = 2 << 20
 
 
 class Lines(NamedTuple):
-    """Whole lines of a file, or with a ``reason`` the beginning of one that cannot be read."""
+    """Whole lines of a file, or with a ``reason`` the beginning of a line that cannot be read."""
 
     offset: int
     data: bytes
@@ -55,59 +54,45 @@ def recognizes(head: bytes) -> bool:
 
 
 def read(file: BinaryIO, part: FilePart, options: ReadOptions, skip: Skip) -> Iterator[ReaderOutput]:
-    """The records of a part (see `formats.Reader`)."""
-    columns = fit_columns(file, part.path, options.columns, _jsonl_names)
-    span, limit = Span(part.start, part.stop), options.max_record_bytes
-    return read_jsonl(file, part.path, span, columns, max_record_bytes=limit, skip=skip)
-
-
-def read_jsonl(
-    file: BinaryIO, path: str, span: Span, columns: Columns, *, max_record_bytes: int, skip: Skip
-) -> Iterator[ReaderOutput]:
-    """The records of the lines that begin inside ``span``; a blank line is none.
+    """The records of the lines that begin inside a part (see `files.Reader`); blank lines are skipped.
 
     Raises `errors.InputUnreadable` if the lines of the file's first block have columns, but not the text column.
     """
-    first, consumed = span.start == 0, span.start
-    for part in _in_span(file, span, max_record_bytes):
-        starts, stops = _line_bounds(part)
+    columns, limit = fit_columns(file, part.path, options.columns, _names), options.max_record_bytes
+    is_first, consumed = part.start == 0, part.start
+    for lines in _in_range(file, part.start, part.stop, limit):
+        starts, stops = _line_bounds(lines)
         passed = skip.take(len(starts))
         if passed < len(starts):
-            batch = _parse(part, starts, stops, columns, max_record_bytes)
-            if first:
-                _demand_column(part, batch, columns.text, path)
+            batch = _parse(lines, starts, stops, columns, limit)
+            if is_first:
+                _demand_column(lines, batch, columns.text, part.path)
             yield batch.slice(passed), max(0, file.tell() - consumed)
             consumed = max(consumed, file.tell())
-        first = False
+        is_first = False
 
 
-def first_lines(file: BinaryIO, limit: int = 1 << 20) -> list[bytes]:
-    """The lines of a file's first block; moves the file."""
-    part = next(_in_span(file, Span(0, -1), limit), None)
-    return part.data.splitlines() if part else []
-
-
-def _in_span(file: BinaryIO, span: Span, limit: int) -> Iterator[Lines]:
-    """Lines that begin in the span. The one that holds its first byte belongs to it only if it begins there."""
-    begin = max(0, span.start - 1)
+def _in_range(file: BinaryIO, start: int, stop: int, limit: int) -> Iterator[Lines]:
+    """Lines that begin in a range of bytes. A line that holds the first byte belongs to it only if it begins there."""
+    begin = max(0, start - 1)
     file.seek(begin)
-    inside = span.start == 0
-    for part in _whole_lines(_regrouped(blocks(file)), begin, limit):
+    inside = start == 0
+    for lines in _whole_lines(_regrouped(blocks(file)), begin, limit):
         if not inside:
-            inside, end = True, part.data.find(b"\n") + 1
-            if part.reason:
+            inside, end = True, lines.data.find(b"\n") + 1
+            if lines.reason:
                 continue
-            part = Lines(part.offset + end, part.data[end:]) if end else Lines(part.offset, b"")
-        if span.stop >= 0 and part.offset >= span.stop:
+            lines = Lines(lines.offset + end, lines.data[end:]) if end else Lines(lines.offset, b"")
+        if stop >= 0 and lines.offset >= stop:
             return
-        if span.stop >= 0 and part.offset + len(part.data) > span.stop and not part.reason:
-            end = part.data.find(b"\n", span.stop - 1 - part.offset) + 1
-            part = part._replace(data=part.data[:end] if end else part.data)
-        yield part
+        if stop >= 0 and lines.offset + len(lines.data) > stop and not lines.reason:
+            end = lines.data.find(b"\n", stop - 1 - lines.offset) + 1
+            lines = lines._replace(data=lines.data[:end] if end else lines.data)
+        yield lines
 
 
 def _regrouped(source: Iterator[bytes]) -> Iterator[bytes]:
-    """The same bytes in blocks worth parsing. `Damaged` passes through after what came before it."""
+    """The same bytes in blocks large enough for parsing. `Damaged` is raised after what came before it."""
     parts: list[bytes] = []
     try:
         for data in source:
@@ -156,40 +141,40 @@ def _too_large(offset: int, pending: list[bytes], limit: int) -> Lines:
     return Lines(offset, pending[0][:1000], "record:too-large", f"a line of more than {limit} bytes")
 
 
-def _line_bounds(part: Lines) -> tuple[I64, I64]:
+def _line_bounds(lines: Lines) -> tuple[I64, I64]:
     """Where the lines that are not blank begin and end in the block."""
-    if part.reason:
-        return np.zeros(1, np.int64), np.full(1, len(part.data), np.int64)
-    data = np.frombuffer(part.data, np.uint8)
+    if lines.reason:
+        return np.zeros(1, np.int64), np.full(1, len(lines.data), np.int64)
+    data = np.frombuffer(lines.data, np.uint8)
     ends = np.flatnonzero(data == ord("\n"))
     if len(data) and data[-1] != ord("\n"):
         ends = np.append(ends, len(data))
     starts = np.concatenate([[0], ends[:-1] + 1]) if len(ends) else ends
     unsure = np.flatnonzero(np.append(data, 0)[starts] != ord("{"))
-    # A loop over the few lines that do not begin as objects do: blank ones, bad ones, indented ones.
-    blank = [i for i in unsure.tolist() if not part.data[starts[i] : ends[i]].strip()]
+    # A Python loop over the few lines that do not begin with "{": blank, bad or indented ones.
+    blank = [i for i in unsure.tolist() if not lines.data[starts[i] : ends[i]].strip()]
     return np.delete(starts, blank), np.delete(ends, blank)
 
 
-def _parse(part: Lines, starts: I64, stops: I64, columns: Columns, limit: int) -> pa.RecordBatch:
+def _parse(lines: Lines, starts: I64, stops: I64, columns: Columns, limit: int) -> pa.RecordBatch:
     batch = None
-    if not part.reason and (stops - starts).max() <= limit:
-        batch = _by_arrow(part, starts, columns)
-    return batch if batch is not None else _by_line(part, starts, stops, columns, limit)
+    if not lines.reason and (stops - starts).max() <= limit:
+        batch = _by_arrow(lines, starts, columns)
+    return batch if batch is not None else _by_line(lines, starts, stops, columns, limit)
 
 
-def _by_arrow(part: Lines, starts: I64, columns: Columns) -> pa.RecordBatch | None:
-    """A block in which every line is an object with the right types; None where anything is amiss."""
+def _by_arrow(lines: Lines, starts: I64, columns: Columns) -> pa.RecordBatch | None:
+    """A block in which every line is an object with the right types; None if anything is wrong."""
     import pyarrow.json
 
-    if not (np.frombuffer(part.data, np.uint8)[starts] == ord("{")).all():
+    if not (np.frombuffer(lines.data, np.uint8)[starts] == ord("{")).all():
         return None
-    schema = {columns.timestamp: _timestamp_type(part, int(starts[0]), columns.timestamp)}
+    schema = {columns.timestamp: _timestamp_type(lines, int(starts[0]), columns.timestamp)}
     schema |= {columns.url: pa.string(), columns.text: pa.string()}
     try:
         table = pyarrow.json.read_json(
-            pa.BufferReader(part.data),
-            read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(part.data) + 1),
+            pa.BufferReader(lines.data),
+            read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(lines.data) + 1),
             parse_options=pyarrow.json.ParseOptions(pa.schema(schema.items()), unexpected_field_behavior="ignore"),
         )
     except pa.ArrowInvalid:
@@ -201,26 +186,26 @@ def _by_arrow(part: Lines, starts: I64, columns: Columns) -> pa.RecordBatch | No
         return None
     text, reason, detail = no_text(text, columns.text)
     when = timestamp_column(table.column(columns.timestamp).combine_chunks())
-    positions = pa.array(starts + part.offset)
+    positions = pa.array(starts + lines.offset)
     return pa.RecordBatch.from_arrays([url, positions, when, reason, detail, text], schema=RECORDS)
 
 
-def _timestamp_type(part: Lines, start: int, column: str) -> pa.DataType:
+def _timestamp_type(lines: Lines, start: int, column: str) -> pa.DataType:
     """Arrow needs the type; it is taken from the block's first line."""
     try:
-        value = json.loads(part.data[start : part.data.find(b"\n", start) + 1 or None]).get(column)
+        value = json.loads(lines.data[start : lines.data.find(b"\n", start) + 1 or None]).get(column)
     except (ValueError, RecursionError):
         return pa.string()
     return pa.int64() if type(value) is int else pa.float64() if type(value) is float else pa.string()
 
 
-def _by_line(part: Lines, starts: I64, stops: I64, columns: Columns, limit: int) -> pa.RecordBatch:
+def _by_line(lines: Lines, starts: I64, stops: I64, columns: Columns, limit: int) -> pa.RecordBatch:
     rows = Rows()
-    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):  # a bad block: one line at a time
-        line = part.data[start : min(stop, start + limit)].decode("utf-8", "replace")
-        position = part.offset + start
-        if part.reason:
-            rows.add(position, line, reason=part.reason, detail=part.detail)
+    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):  # a Python loop: only blocks with a bad line
+        line = lines.data[start : min(stop, start + limit)].decode("utf-8", "replace")
+        position = lines.offset + start
+        if lines.reason:
+            rows.add(position, line, reason=lines.reason, detail=lines.detail)
         elif stop - start > limit:
             rows.add(position, line[:1000], reason="record:too-large", detail=f"a line of {stop - start} bytes")
         else:
@@ -248,14 +233,14 @@ def _add_line(rows: Rows, position: int, line: str, columns: Columns) -> None:
         rows.add(position, "", reason="record:no-text", detail=f"no string in '{columns.text}'", **known)
 
 
-def _demand_column(part: Lines, batch: pa.RecordBatch, column: str, path: str) -> None:
-    """A text column that is nowhere is a wrong setting, not thousands of bad records."""
-    if part.reason or pc.sum(pc.equal(batch.column("reason"), "record:no-text").fill_null(False)).as_py() == 0:
+def _demand_column(lines: Lines, batch: pa.RecordBatch, column: str, path: str) -> None:
+    """Raise an error where no line has the text column: a wrong setting, not thousands of bad records."""
+    if lines.reason or pc.sum(pc.equal(batch.column("reason"), "record:no-text").fill_null(False)).as_py() == 0:
         return
     if batch.column("reason").null_count:
         return
     seen: dict[str, None] = {}
-    for line in part.data.splitlines()[:1000]:
+    for line in lines.data.splitlines()[:1000]:
         try:
             value = json.loads(line)
         except (ValueError, RecursionError):
@@ -267,9 +252,9 @@ def _demand_column(part: Lines, batch: pa.RecordBatch, column: str, path: str) -
 
 
 def fit_columns(file: BinaryIO, path: str, columns: Columns, names: Callable[[BinaryIO], list[str]]) -> Columns:
-    """The columns of this file, which has those that ``names(file)`` gives; ``file`` is left at its beginning.
+    """Choose among several names of a column those that this file has; ``names(file)`` lists its columns.
 
-    Raises `errors.InputUnreadable` if it has none of the names for the text.
+    Raises `errors.InputUnreadable` if it has no column for the text. Leaves ``file`` at its beginning.
     """
     if not any("," in name for name in columns):
         return columns
@@ -288,12 +273,14 @@ def _first_of(names: str, present: Collection[str]) -> str:
     >>> _first_of("text,content", {"content"}), _first_of("text,content", {"x"})
     ('content', 'text')
     """
-    wanted = [name.strip() for name in names.split(",")]
-    return next((name for name in wanted if name in present), wanted[0])
+    choices = [name.strip() for name in names.split(",")]
+    return next((name for name in choices if name in present), choices[0])
 
 
-def _jsonl_names(file: BinaryIO) -> list[str]:
-    for line in first_lines(file):
+def _names(file: BinaryIO) -> list[str]:
+    """The keys of the first object in a file's first block."""
+    lines = next(_in_range(file, 0, -1, 1 << 20), None)
+    for line in lines.data.splitlines() if lines else []:
         try:
             value = json.loads(line)
         except (ValueError, RecursionError):

@@ -1,8 +1,9 @@
-"""One archived HTTP response to one row: the text of a page, or the reason why there is none.
+"""Turn an archived HTTP response into a row: the text of a page, or the reason why there is none.
 
-Text is extracted from HTML (`html`); ``text/plain`` is taken as it is. Archives lie about bodies: one that does not
-look like what its headers claim (already decoded by the crawler, as by warcio's and Common Crawl's writers) is taken as
-it is; one that begins correctly and breaks is `BodyBroken`. Header lines may end in a bare LF (old ARC files).
+Text is extracted from HTML (`html`); ``text/plain`` is used as it is. Headers may be wrong about bodies: a body that
+does not look like what they claim (already decoded by the crawler, as by warcio's and Common Crawl's writers) is used
+as it is; one that begins correctly and then breaks off raises `BodyBroken`. Header lines may end in a bare LF (old ARC
+files).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from corpusforge.documents.html import PageRefused, page_text
 from corpusforge.documents.records import Rows
 
 UNREAD = "unread"
-"""In place of "main" or "all": pages are looked at as far as their text; in its place stands a hash of their body."""
+"""In place of "main" or "all": extract no text from pages; a hash of the body takes its place."""
 
 HTML = ("text/html", "application/xhtml+xml")
 PLAIN = ("text/plain",)
@@ -30,7 +31,7 @@ PLAIN = ("text/plain",)
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a record is from. ``media_type``: what the archive knows, for responses that do not say it themselves."""
+    """Where a record is from. ``media_type``: that of the archive, for responses without one of their own."""
 
     position: int
     url: str | None = None
@@ -39,10 +40,10 @@ class Origin:
 
 
 class Raw(NamedTuple):
-    """One record as it stands in an archive.
+    """A record of an archive.
 
-    ``kind``: WARC-Type, or what an ARC or non-HTTP record is instead; ``media_type``: of the page, as the archive
-    knows it. ``fault``: why it cannot be read in full; ``block`` is then the part that can.
+    ``kind``: WARC-Type, or what an ARC or non-HTTP record is instead; ``media_type``: that of the page according to the
+    archive. ``fault``: why the record cannot be read in full; ``block`` is then the readable part.
     """
 
     kind: str
@@ -64,7 +65,7 @@ def add_block(rows: Rows, block: bytes, origin: Origin, *, html: str, limit: int
 
 
 def add_response(rows: Rows, response: Response, origin: Origin, *, html: str, limit: int) -> None:
-    """The same for a response (or a resource) whose status is fine."""
+    """The same for a response (or a resource) with status 200."""
     kind = response.content_type or origin.media_type
     if kind and kind not in HTML + PLAIN:
         reject(rows, origin, "record:content-type", kind)
@@ -115,13 +116,13 @@ _CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([^\s\"';,]+)", re.I)
 
 
 _LONGEST_HEAD = 1 << 18
-"""Bytes of headers that are looked at: Chrome refuses longer ones (net/http/http_stream_parser.h, 256 KiB)."""
+"""Bytes of headers that are read: Chrome refuses longer ones (net/http/http_stream_parser.h, 256 KiB)."""
 
 _MOST_CODINGS = 5
-"""Content codings on top of each other (curl, lib/content_encoding.c, MAX_ENCODE_STACK)."""
+"""Nested content codings (curl, lib/content_encoding.c, MAX_ENCODE_STACK)."""
 
 _BINARY = (b"%PDF-", b"\x89PNG", b"GIF8", b"\xff\xd8\xff", b"PK\x03\x04", b"\x7fELF")
-"""First bytes of formats that servers often call HTML (PDF, PNG, GIF, JPEG, ZIP, ELF)."""
+"""First bytes of formats that servers often declare as HTML (PDF, PNG, GIF, JPEG, ZIP, ELF)."""
 
 
 class BodyBroken(Exception):
@@ -129,7 +130,7 @@ class BodyBroken(Exception):
 
 
 class BodyTooLarge(Exception):
-    """A body decodes to more than was allowed."""
+    """A body decodes to more than the limit."""
 
 
 @dataclass(frozen=True)
@@ -149,12 +150,12 @@ class Response:
     @property
     def charset(self) -> str | None:
         """The charset the header declares."""
-        found = _CHARSET.search(self.headers.get("content-type", ""))
-        return found[1] if found else None
+        match = _CHARSET.search(self.headers.get("content-type", ""))
+        return match[1] if match else None
 
 
 def parse_response(block: bytes) -> Response:
-    r"""Part a response into its status, headers and body.
+    r"""Split a response into its status, headers and body.
 
     >>> r = parse_response(b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=big5\r\n\r\n<p>")
     >>> r.status, r.content_type, r.charset, r.body
@@ -168,7 +169,7 @@ def parse_response(block: bytes) -> Response:
     words = lines[0].split(None, 2)
     status = int(words[1]) if len(words) > 1 and words[1].isascii() and words[1].isdigit() else 0
     headers = {}
-    for line in lines[1:]:  # a dozen lines a record
+    for line in lines[1:]:  # about a dozen lines per record
         name, colon, value = line.partition(":")
         if colon:
             headers[name.strip().lower()] = value.strip()
@@ -195,15 +196,15 @@ def decoded_body(response: Response, limit: int) -> bytes:
 
 
 def _joined_chunks(body: bytes) -> bytes:
-    """RFC 9112, 7.1. What is left where the framing breaks off is kept: crawlers cut long bodies."""
+    """RFC 9112, 7.1. Where the framing breaks off the rest is kept: crawlers truncate long bodies."""
     parts: list[bytes] = []
     position = 0
-    while found := _CHUNK.match(body, position):
-        size = int(found[1], 16)
+    while chunk := _CHUNK.match(body, position):
+        size = int(chunk[1], 16)
         if size == 0:
             return b"".join(parts)
-        parts.append(body[found.end() : found.end() + size])
-        position = found.end() + size
+        parts.append(body[chunk.end() : chunk.end() + size])
+        position = chunk.end() + size
         position += 2 if body[position : position + 2] == b"\r\n" else body[position : position + 1] == b"\n"
     return b"".join(parts) + body[position:]
 
@@ -217,11 +218,11 @@ def _decompressed(body: bytes, encoding: str, limit: int) -> bytes:
         return _inflated(body, limit)
     if encoding == "br":
         return _unbrotlied(body, limit)
-    return body  # none, identity, or a word that is no encoding ("utf-8" is common)
+    return body  # identity, or not a coding ("utf-8" is common)
 
 
 def _bounded(body: bytes, limit: int) -> bytes:
-    """gzip or zstd, up to the limit. Garbage after a whole member is ignored, as browsers do."""
+    """gzip or zstd, up to the limit. Garbage after a complete member is ignored, as in browsers."""
     parts, size = [], 0
     try:
         for part in blocks(io.BytesIO(body)):
@@ -235,7 +236,7 @@ def _bounded(body: bytes, limit: int) -> bytes:
 
 
 def _inflated(body: bytes, limit: int) -> bytes:
-    """deflate: zlib (RFC 1950) by the book, bare (RFC 1951) from many servers, or not compressed at all."""
+    """deflate: zlib (RFC 1950) by the standard, raw (RFC 1951) from many servers, or not compressed at all."""
     for wbits in (15, -15):
         reader = zlib.decompressobj(wbits)
         try:
@@ -278,15 +279,15 @@ def _unbrotlied(body: bytes, limit: int) -> bytes:
 
 
 def looks_like_text(body: bytes) -> bool:
-    """Whether a body that claims to be compressed is not: it begins with printable ASCII (tags, words, white space)."""
+    """Whether a body declared as compressed is not: it begins with printable ASCII (tags, words, white space)."""
     head = body[:64]
     return bool(head) and all(byte in b"\t\r\n" or 32 <= byte < 127 for byte in head)
 
 
 def looks_binary(body: bytes) -> bool:
-    """Whether a body called HTML or text is something else: an archive, an image.
+    """Whether a body declared as HTML or text is something else: an archive, an image.
 
-    NULs in about half of the places are UTF-16, a few are sloppy servers; between the two stand binary formats.
+    Where about half of the bytes are NUL it is UTF-16; a few come from sloppy servers; in between are binary formats.
     """
     head = body[:1024]
     if head.startswith((*_BINARY, *MAGIC)):

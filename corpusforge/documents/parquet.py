@@ -2,10 +2,10 @@
 
 A record's position is its row in the whole file. A row group belongs to the range that holds its first byte, so files
 can be cut without being opened (like Hadoop's input splits). Only the needed columns are read, a few hundred rows at a
-time; fewer, and none of a page that unpacks to too much. For that the headers of the pages themselves are read, as
-Arrow will read them, and not the sums at the end of the file, which anyone may write: a page is unpacked whole, and 300
-bytes of file can ask for 2 GiB. Source: Apache parquet-format, ``parquet.thrift`` (PageHeader), and the Thrift compact
-protocol.
+time; fewer where rows are large, and none of a page that unpacks to too much. Arrow unpacks a page whole, and 300 bytes
+of file can ask for 2 GiB, so sizes are read from the headers of the pages, as Arrow will read them, and not from the
+sums at the end of the file, which may say anything. Source: Apache parquet-format, ``parquet.thrift`` (PageHeader), and
+the Thrift compact protocol.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from corpusforge import errors
@@ -28,20 +29,19 @@ from corpusforge.documents.records import (
     ReadOptions,
     Rows,
     Skip,
-    Span,
     no_text,
     sound_column,
     timestamp_column,
 )
 
 _ROWS = 512
-"""Rows decoded at once at most: usual pages make 1 to 5 MB."""
+"""Rows decoded at once at most: 1 to 5 MB of usual web pages."""
 
 _BATCH = 16 << 20
-"""Bytes decoded at once, where a row is no larger; of a dictionary that rows repeat, at worst the longest record."""
+"""Bytes decoded at once, unless a single row is larger; rows that repeat a dictionary entry may take a record each."""
 
-_TOGETHER = 4 << 20
-"""Bytes up to which small batches are put together."""
+_JOINED_BYTES = 4 << 20
+"""Bytes up to which small batches are joined."""
 
 _PAGE = 4
 """Limit of an unpacked page, in longest records: Arrow unpacks a page whole. Writers' default is 1 MiB a page
@@ -54,10 +54,22 @@ def recognizes(head: bytes) -> bool:
 
 
 def read(file: BinaryIO, part: FilePart, options: ReadOptions, skip: Skip) -> Iterator[ReaderOutput]:
-    """The records of a part (see `formats.Reader`)."""
+    """The rows of the row groups that begin inside a part (see `files.Reader`).
+
+    Raises `errors.InputUnreadable` for a file that is not Parquet or has no such text column. A row group that is
+    damaged inside is one reject from the first row that cannot be read.
+    """
     columns = fit_columns(file, part.path, options.columns, _names)
-    span, limit = Span(part.start, part.stop), options.max_record_bytes
-    return read_parquet(file, part.path, span, columns, max_record_bytes=limit, skip=skip)
+    if not file.read(1):
+        return  # an empty file has no rows
+    table = _open(file, part.path, columns)
+    first_row = 0
+    for number in range(table.num_row_groups):
+        group = table.metadata.row_group(number)
+        if part.start <= _first_byte(group) and (part.stop < 0 or _first_byte(group) < part.stop):
+            needs = _needs(file, part.path, group, columns)
+            yield from _group(table, number, first_row, columns, needs, options.max_record_bytes, skip)
+        first_row += group.num_rows
 
 
 def _names(file: BinaryIO) -> list[str]:
@@ -65,26 +77,6 @@ def _names(file: BinaryIO) -> list[str]:
         return list(pq.ParquetFile(file).schema_arrow.names)
     except (pa.ArrowInvalid, OSError):
         return []  # the reader reports what is wrong
-
-
-def read_parquet(
-    file: BinaryIO, path: str, span: Span, columns: Columns, *, max_record_bytes: int, skip: Skip
-) -> Iterator[ReaderOutput]:
-    """The rows of the row groups that begin inside ``span``.
-
-    Raises `errors.InputUnreadable` for a file that is not Parquet or has no such text column. A row group that is
-    damaged inside is one reject from the first row that cannot be read.
-    """
-    if not file.read(1):
-        return  # an empty file has no rows
-    table = _open(file, path, columns)
-    first_row = 0
-    for number in range(table.num_row_groups):
-        group = table.metadata.row_group(number)
-        if span.start <= _first_byte(group) and (span.stop < 0 or _first_byte(group) < span.stop):
-            needs = _needs(file, path, group, columns)
-            yield from _group(table, number, first_row, columns, needs, max_record_bytes, skip)
-        first_row += group.num_rows
 
 
 def _open(file: BinaryIO, path: str, columns: Columns) -> pq.ParquetFile:
@@ -138,7 +130,7 @@ def _group(
         yield _one_reject(skip, position, "record:too-large", detail), size
         return
     rows = max(1, min(_ROWS, _BATCH // max(1, needs.row), limit // max(1, needs.dictionary)))
-    try:  # skipped rows are decoded too: only that tells how many records a damaged group gave
+    try:  # skipped rows are decoded too: a damaged group shows how many rows it has only then
         for batch in _gathered(table.iter_batches(rows, row_groups=[number], columns=names)):
             passed = skip.take(batch.num_rows)
             if passed < batch.num_rows:
@@ -150,30 +142,30 @@ def _group(
 
 
 def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches worth the work on each: small ones are put together while they are small."""
+    """The same rows, with small batches joined."""
     pending: list[pa.RecordBatch] = []
     rows = size = 0
     try:
         for batch in batches:
             pending.append(batch)
             rows, size = rows + batch.num_rows, size + batch.nbytes
-            if rows >= _ROWS or size >= _TOGETHER:
-                yield from _together(pending)
+            if rows >= _ROWS or size >= _JOINED_BYTES:
+                yield from _joined(pending)
                 pending, rows, size = [], 0, 0
     except (pa.ArrowException, OSError):
-        yield from _together(pending)  # what came before the damage
+        yield from _joined(pending)  # what came before the damage
         raise
-    yield from _together(pending)
+    yield from _joined(pending)
 
 
-def _together(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     if len(batches) < 2:
         return batches
     return pa.Table.from_batches(batches).unify_dictionaries().combine_chunks().to_batches()  # type: ignore[no-any-return]
 
 
 def _one_reject(skip: Skip, position: int, reason: str, detail: str) -> pa.RecordBatch:
-    """The reject that stands for the rest of a row group."""
+    """The one reject for the rest of a row group."""
     rows = Rows()
     if not skip.take(1):
         rows.add(position, "", reason=reason, detail=detail)
@@ -191,14 +183,12 @@ def text_records(batch: pa.RecordBatch, position: int, columns: Columns, limit: 
     if columns.timestamp in batch.schema.names:
         when = timestamp_column(batch.column(columns.timestamp))
     positions = pa.array(range(position, position + count), pa.int64())
-    found = pa.RecordBatch.from_arrays([url, positions, when, reason, detail, text], schema=RECORDS)
-    return _bounded(found, limit)
+    records = pa.RecordBatch.from_arrays([url, positions, when, reason, detail, text], schema=RECORDS)
+    return _bounded(records, limit)
 
 
 def _bounded(records: pa.RecordBatch, limit: int) -> pa.RecordBatch:
     """Reject the texts that are too long."""
-    import pyarrow.compute as pc
-
     sizes = pc.binary_length(records.column("text"))
     if not len(sizes) or pc.max(sizes).as_py() <= limit:
         return records
@@ -226,24 +216,24 @@ def _strings(column: pa.Array) -> pa.Array:
 
 
 _HEADER = 1 << 13
-"""Bytes read for a header at first: usual ones take 20 to 200; those with long statistics are read again, longer."""
+"""Bytes read for a header at first: most have 20 to 200; for long statistics more is read."""
 
 _LONGEST_HEADER = 1 << 24
 """Arrow's own bound (``kDefaultMaxPageHeaderSize``, cpp/src/parquet/column_reader.h: 16 MiB)."""
 
 _DEEPEST = 16
-"""Structures inside structures; PageHeader has three."""
+"""Levels of nested structures; PageHeader has three."""
 
 DICTIONARY = 2
 """PageType of a dictionary: every row may repeat any of its values."""
 
 
 class BrokenHeader(Exception):
-    """A page header is not what it should be; Arrow will say so too."""
+    """A page header is malformed; Arrow will report it too."""
 
 
 class Page(NamedTuple):
-    """``kind``: PageType; ``unpacked``: bytes it takes; ``values``: in a data page, with nulls."""
+    """``kind``: PageType; ``unpacked``: bytes when unpacked; ``values``: of a data page, nulls included."""
 
     kind: int
     unpacked: int
@@ -251,8 +241,8 @@ class Page(NamedTuple):
 
 
 class Needs(NamedTuple):
-    """``largest``: bytes of the largest page; ``row``: of a row, on average of its page; ``dictionary``: of the largest
-    dictionary, which every row may repeat whole."""
+    """Bytes unpacked. ``largest``: of the largest page; ``row``: of a row, the mean of its page; ``dictionary``: of the
+    largest dictionary, which every row may repeat."""
 
     largest: int
     row: int
@@ -260,7 +250,7 @@ class Needs(NamedTuple):
 
 
 def needs_of(file: BinaryIO, chunks: Sequence[Any]) -> Needs:
-    """What reading these column chunks takes. ``chunks``: `pyarrow.parquet.ColumnChunkMetaData`."""
+    """The memory that reading column chunks needs. ``chunks``: `pyarrow.parquet.ColumnChunkMetaData`."""
     largest = row = dictionary = 0
     for chunk in chunks:
         for page in pages_of(file, chunk):
@@ -273,7 +263,7 @@ def needs_of(file: BinaryIO, chunks: Sequence[Any]) -> Needs:
 
 
 def claimed_needs(chunks: Sequence[Any]) -> Needs:
-    """The same by what the end of the file claims, for files where each look into a page costs a request."""
+    """The same by the metadata at the end of the file, for remote files, where reading a header costs a request."""
     return Needs(0, max((chunk.total_uncompressed_size // max(1, chunk.num_values) for chunk in chunks), default=0), 0)
 
 
@@ -323,7 +313,7 @@ class _Compact:
         self.data, self.position = data, 0
 
     def structure(self, depth: int) -> dict[int, Any]:
-        """Fields by number; text is passed over."""
+        """Fields by number; text is skipped."""
         if depth > _DEEPEST:
             raise BrokenHeader
         fields: dict[int, Any] = {}

@@ -1,7 +1,7 @@
 """Plain text: a file is a document, or blank lines separate documents.
 
-A position counts the documents of the file from 0. A file has one encoding, taken from its mark or its first 128 KB (of
-the whole file if it is one document); what does not fit it later becomes U+FFFD.
+A position counts the documents of the file from 0. A file has one encoding, taken from its byte order mark or its first
+128 KB (from the whole file if it is one document); bytes that do not fit it become U+FFFD.
 """
 
 from __future__ import annotations
@@ -26,15 +26,10 @@ def recognizes(head: bytes) -> bool:
 
 
 def read(file: BinaryIO, part: FilePart, options: ReadOptions, skip: Skip) -> Iterator[ReaderOutput]:
-    """The records of a part (see `formats.Reader`)."""
-    return read_text(file, split=options.text_split, max_record_bytes=options.max_record_bytes, skip=skip)
-
-
-def read_text(file: BinaryIO, *, split: str, max_record_bytes: int, skip: Skip) -> Iterator[ReaderOutput]:
-    """The documents of a text file. ``split``: "file" or "blank-line". A file without text has none."""
-    reader = _whole if split == "file" else _by_blank_line
+    """The documents of a text file (see `files.Reader`); a file without text has none."""
+    split = _as_one if options.text_split == "file" else _by_blank_line
     rows, consumed = Rows(), 0
-    for position, (text, reason, detail) in enumerate(reader(file, max_record_bytes)):
+    for position, (text, reason, detail) in enumerate(split(file, options.max_record_bytes)):
         if skip.take(1):
             continue
         rows.add(position, text, reason=reason, detail=detail)
@@ -48,28 +43,24 @@ Document = tuple[str, str | None, str | None]
 """Text, reason, detail."""
 
 
-def _whole(file: BinaryIO, limit: int) -> Iterator[Document]:
+def _as_one(file: BinaryIO, limit: int) -> Iterator[Document]:
     parts, size, damage = [], 0, None
     try:
         for data in blocks(file):
             parts.append(data)
             size += len(data)
             if size > limit:
-                yield _excerpt(parts[0]), "record:too-large", f"larger than {limit} bytes"
+                yield encodings.decode(parts[0][:1000]), "record:too-large", f"larger than {limit} bytes"
                 return
     except Damaged as error:
         damage = str(error)
-    whole = b"".join(parts)
-    if looks_binary(whole) and not damage:
+    content = b"".join(parts)
+    if looks_binary(content) and not damage:
         yield "", "record:content-type", "binary data, not text"
         return
-    text = encodings.decode(whole)
+    text = encodings.decode(content)
     if text.strip() or damage:
         yield text, "record:unreadable" if damage else None, damage
-
-
-def _excerpt(data: bytes) -> str:
-    return encodings.decode(data[:1000])
 
 
 def _by_blank_line(file: BinaryIO, limit: int) -> Iterator[Document]:
@@ -77,8 +68,8 @@ def _by_blank_line(file: BinaryIO, limit: int) -> Iterator[Document]:
     chunks = _decoded(_until_damage(blocks(file), damage))
     pending, dropping = "", False
     for chunk in chunks:
-        *whole, pending = _BLANK.split(pending + chunk)
-        for text in whole:
+        *paragraphs, pending = _BLANK.split(pending + chunk)
+        for text in paragraphs:
             if dropping:
                 dropping = False
             elif text.strip():

@@ -1,11 +1,11 @@
-"""From the paths a user names to work units: which files, read as which format, grouped and cut how.
+"""Plan work units from the paths of an input: the files, their formats, how they are grouped and cut.
 
 Units follow from the input alone (names, sizes, one fixed number of bytes), never from workers, and a document's id
-follows from its source and position, never from units. So every machine plans the same work and any cut gives the same
-ids. Each file is named relative to the path given, since sources and document ids follow from that name.
+follows from its source and position, never from units. So every machine plans the same work, and any cut gives the same
+ids. Each file is named relative to the path given, because sources and document ids follow from that name.
 
-What programs leave beside data is not data: hidden files and markers are passed over, as is the output folder, and of a
-folder written by one of our stages only its documents are read.
+Hidden files, markers of other programs and the output folder are skipped; of a folder written by one of our stages only
+the documents are read.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from corpusforge import errors
-from corpusforge.documents.files import codec_of, is_remote, open_input
-from corpusforge.documents.formats import format_of
+from corpusforge.documents.files import codec_of, format_of, is_remote, open_input
 from corpusforge.documents.hub import source_of
 from corpusforge.documents.records import FilePart
 from corpusforge.sections import INPUT_FORMATS
@@ -29,7 +28,7 @@ from corpusforge.sections import INPUT_FORMATS
 
 @dataclass(frozen=True)
 class Unit:
-    """What is read, resumed and counted as one."""
+    """A work unit: what is read, resumed and counted together."""
 
     number: int
     parts: tuple[FilePart, ...]
@@ -41,7 +40,7 @@ def plan_units(
     """The units of an input, in the order of their sources.
 
     Small files are grouped up to ``unit_bytes``; plain JSONL and Parquet files above it are cut into ranges of it.
-    ``leave_out``: a folder or URL that is no input wherever it lies, as the output is.
+    ``leave_out``: a folder or URL that is never input, such as the output.
 
     Raises `errors.InputMissing` for a path that matches nothing, `errors.InputUnreadable` for files that may not be
     read or whose format cannot be determined.
@@ -61,8 +60,8 @@ def unit_size(unit: Unit) -> int:
     return sum(part.size for part in unit.parts)
 
 
-def _distinct(files: list[Found]) -> list[Found]:
-    """Each file once; where names collide, with as many folders before them as tell them apart."""
+def _distinct(files: list[InputFile]) -> list[InputFile]:
+    """Each file once; names that collide get as many parent folders as it takes to distinguish them."""
     files = list({_identity(file.path): file for file in reversed(files)}.values())
     names = [file.name for file in files]
     parts = [file.path.replace("\\", "/").strip("/").split("/") for file in files]
@@ -80,7 +79,7 @@ def _identity(path: str) -> str:
     return path if is_remote(path) else str(Path(path).resolve())
 
 
-def _cut(file: Found, format: str, unit_bytes: int) -> list[FilePart]:
+def _cut(file: InputFile, format: str, unit_bytes: int) -> list[FilePart]:
     kind = format_of(file.path) if format == "auto" else format
     if file.size <= unit_bytes or not _splittable(file.path, kind):
         return [FilePart(file.path, file.name, 0, -1, kind, file.size)]
@@ -101,7 +100,7 @@ def _splittable(path: str, kind: str) -> bool:
 
 
 def _grouped(parts: list[FilePart], unit_bytes: int) -> list[tuple[FilePart, ...]]:
-    """Consecutive parts together while they fit."""
+    """Consecutive parts, as many as fit into a unit."""
     groups: list[list[FilePart]] = []
     size = 0
     for part in parts:
@@ -113,40 +112,40 @@ def _grouped(parts: list[FilePart], unit_bytes: int) -> list[tuple[FilePart, ...
     return [tuple(group) for group in groups]
 
 
-class Found(NamedTuple):
+class InputFile(NamedTuple):
     """A file to read. ``size``: its bytes, 0 where unknown."""
 
     path: str
-    name: str  # relative to what was named, "/" between parts
+    name: str  # relative to the path that was given, "/" between parts
     size: int
 
 
-def find_files(path: str, leave_out: str = "") -> list[Found]:
-    """The files a path means. What lies at or below the folder or URL ``leave_out`` is none of them.
+def find_files(path: str, leave_out: str = "") -> list[InputFile]:
+    """The files that a path, glob or URL names, without those in the folder or URL ``leave_out``.
 
-    Folders are read to their depths, symbolic links included; each once, so that links in circles end.
+    Folders are read recursively, symbolic links included, each folder once, so that circles of links end.
 
-    Raises `errors.InputMissing` if there is nothing, `errors.InputUnreadable` for what may not be read.
+    Raises `errors.InputMissing` if there are none, `errors.InputUnreadable` for what may not be read.
     """
-    found = _remote_files(path, leave_out) if is_remote(path) else _local_files(path, leave_out)
-    if not found:
+    files = _remote_files(path, leave_out) if is_remote(path) else _local_files(path, leave_out)
+    if not files:
         raise errors.InputMissing(path, "nothing to read there", "check the path or the glob")
-    return found
+    return files
 
 
-def _local_files(path: str, leave_out: str) -> list[Found]:
-    named = Path(path)
-    if named.is_file():
-        root, files = named.parent, [named]
-    elif named.is_dir():
-        root, files = named, list(_walk(named, leave_out))
+def _local_files(path: str, leave_out: str) -> list[InputFile]:
+    given = Path(path)
+    if given.is_file():
+        root, files = given.parent, [given]
+    elif given.is_dir():
+        root, files = given, list(_walk(given, leave_out))
     elif any(sign in path for sign in "*?["):
         root = _fixed_part(path)
         files = list(_matches(root, path, leave_out))
     else:
         raise errors.InputMissing(path, "no such file or folder", "check the path")
     names = {file.relative_to(root).as_posix(): file for file in files if not is_below(str(file), leave_out)}
-    if not named.is_file():
+    if not given.is_file():
         names = {name: names[name] for name in documents_of_stages(names, lambda name: (root / name).read_bytes())}
     return [_file(file, name) for name, file in names.items()]
 
@@ -179,7 +178,7 @@ def _refuse(error: OSError) -> None:
 
 
 def _matches(root: Path, path: str, leave_out: str) -> Iterator[Path]:
-    """The files a glob means; folders that it matches are walked, unless its ``**`` reaches into them itself."""
+    """The files that a glob matches; matching folders are walked, unless the glob has a ``**``."""
     pattern = PurePosixPath(path).relative_to(root.as_posix()).parts if str(root) != "." else Path(path).parts
     if "**" in pattern:
         files = _walk(root, leave_out) if root.is_dir() else ()
@@ -191,7 +190,7 @@ def _matches(root: Path, path: str, leave_out: str) -> Iterator[Path]:
 
 
 def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Whether a path is one of a glob's, where ``**`` stands for any number of folders.
+    """Whether a path matches a glob, in which ``**`` stands for any number of folders.
 
     >>> _fits(("a", "b", "c.txt"), ("**", "*.txt")), _fits(("c.txt",), ("a", "**")), _fits(("a", "c"), ("a", "**"))
     (True, False, True)
@@ -212,26 +211,26 @@ def _fixed_part(path: str) -> Path:
 
 
 def _hidden(parts: Iterable[str]) -> bool:
-    """Names that begin with a dot or an underscore are marks of other programs (_SUCCESS, .DS_Store)."""
+    """Whether a part begins with a dot or an underscore, as markers of other programs do (_SUCCESS, .DS_Store)."""
     return any(part.startswith((".", "_")) for part in parts)
 
 
-def _file(path: Path, name: str) -> Found:
+def _file(path: Path, name: str) -> InputFile:
     if not os.access(path, os.R_OK):
         raise errors.InputUnreadable(str(path), "the file may not be read", "check its permissions")
-    return Found(str(path), name, path.stat().st_size)
+    return InputFile(str(path), name, path.stat().st_size)
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Whether a path or URL is a folder or lies in it; nothing lies in the folder "".
+    """Whether a path or URL is a folder or lies in it; nothing lies in "".
 
     >>> is_below("gs://b/out/x", "gs://b/out/"), is_below("gs://b/output", "gs://b/out"), is_below("/a", "")
     (True, False, False)
     """
-    return bool(folder) and f"{_whole(path)}/".startswith(f"{_whole(folder)}/")
+    return bool(folder) and f"{_resolved(path)}/".startswith(f"{_resolved(folder)}/")
 
 
-def _whole(path: str) -> str:
+def _resolved(path: str) -> str:
     local = path.removeprefix("file://")
     if not is_remote(local):
         return os.path.realpath(local).rstrip("/")
@@ -242,7 +241,8 @@ def _whole(path: str) -> str:
 def documents_of_stages(names: Iterable[str], read: Callable[[str], bytes]) -> list[str]:
     """The names without what a stage wrote beside its documents (rejects, entries, its manifest).
 
-    A stage's folder is recognized by a ``manifest.json`` of ours beside ``documents/``. ``read``: gives a file's bytes.
+    A stage's folder is recognized by a ``manifest.json`` of ours beside ``documents/``. ``read``: returns the bytes of
+    a file.
     """
     split = [name.split("/") for name in names]
     beside = {tuple(parts[:i]) for parts in split for i, part in enumerate(parts[:-1]) if part == "documents"}
@@ -263,31 +263,31 @@ def _is_manifest(name: str, read: Callable[[str], bytes]) -> bool:
     return isinstance(manifest, dict) and {"stage", "digest", "shards"} <= manifest.keys()
 
 
-def _remote_files(path: str, leave_out: str) -> list[Found]:
+def _remote_files(path: str, leave_out: str) -> list[InputFile]:
     import fsspec  # 50 ms, for URLs only
 
     try:
         filesystem, inner = fsspec.core.url_to_fs(path)
         signs = "*" if path.startswith("http") else "*?["  # "?" is part of a web address
-        wild = [i for i, part in enumerate(inner.split("/")) if any(sign in part for sign in signs)]
-        if wild:
-            root = "/".join(inner.split("/")[: wild[0]])
-            found = {k: v for k, v in filesystem.glob(inner, detail=True).items() if v["type"] == "file"}
+        wildcards = [i for i, part in enumerate(inner.split("/")) if any(sign in part for sign in signs)]
+        if wildcards:
+            root = "/".join(inner.split("/")[: wildcards[0]])
+            entries = {k: v for k, v in filesystem.glob(inner, detail=True).items() if v["type"] == "file"}
         elif (info := filesystem.info(inner))["type"] == "directory":
-            root, found = inner.rstrip("/"), filesystem.find(inner, detail=True)
+            root, entries = inner.rstrip("/"), filesystem.find(inner, detail=True)
         else:
-            one = Found(path, inner.rsplit("/", 1)[-1], int(info.get("size") or 0))
+            one = InputFile(path, inner.rsplit("/", 1)[-1], int(info.get("size") or 0))
             return [] if is_below(path, leave_out) else [one]
-        names = {name.removeprefix(root).lstrip("/"): name for name in found}
-        shown = [name for name in names if not _hidden(name.split("/"))]
-        kept = documents_of_stages(shown, lambda name: bytes(filesystem.cat_file(f"{root}/{name}")))
+        names = {name.removeprefix(root).lstrip("/"): name for name in entries}
+        visible = [name for name in names if not _hidden(name.split("/"))]
+        kept = documents_of_stages(visible, lambda name: bytes(filesystem.cat_file(f"{root}/{name}")))
     except (FileNotFoundError, ValueError, ImportError) as error:
         raise errors.InputMissing(path, f"cannot be opened ({error})", "check the URL") from None
     except OSError as error:
         raise errors.InputUnreadable(path, f"cannot be opened ({error})", "check the URL and your access") from None
     urls = {name: filesystem.unstrip_protocol(names[name]) for name in kept}
     return [
-        Found(url, name, int(found[names[name]].get("size") or 0))
+        InputFile(url, name, int(entries[names[name]].get("size") or 0))
         for name, url in urls.items()
         if not is_below(url, leave_out)
     ]

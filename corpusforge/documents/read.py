@@ -1,8 +1,7 @@
 """Read a unit: raw bytes to DOCUMENTS and REJECTS, in batches of a fixed size of text.
 
 Every record is one row in one of the two tables. A batch ends with the record that brings its text to ``batch_bytes``,
-counted from the previous batch, whatever blocks the format was read in. So a unit that is resumed after any batch
-yields the same rest.
+whatever blocks the format was read in, so a unit that is resumed after any batch yields the same batches as before.
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ import pyarrow.compute as pc
 import xxhash
 
 from corpusforge import errors
-from corpusforge.documents.files import open_input, unreadable
-from corpusforge.documents.formats import reader_of
+from corpusforge.documents.files import open_input, reader_of, unreadable
 from corpusforge.documents.html import check_html
 from corpusforge.documents.pages import UNREAD
 from corpusforge.documents.plan import Unit
@@ -29,11 +27,11 @@ from corpusforge.sections import INPUT_FORMATS
 from corpusforge.text import text_bytes
 
 _ROW_BYTES = 256
-"""What a record weighs besides its text, so that batches of rejects without text end as well."""
+"""Bytes counted for a record besides its text, so that batches of rejects without text end as well."""
 
 
 class RawBatch(NamedTuple):
-    """``records``: rows of both tables; ``raw_bytes``: input consumed since the batch before."""
+    """``records``: rows of both tables; ``raw_bytes``: input consumed since the previous batch."""
 
     documents: pa.RecordBatch
     rejects: pa.RecordBatch
@@ -44,7 +42,7 @@ class RawBatch(NamedTuple):
 def read_unit(unit: Unit, options: ReadOptions, skip: int = 0, batch_bytes: int = 4 << 20) -> Iterator[RawBatch]:
     """The records of a unit after its first ``skip`` ones, in order.
 
-    Skipped records are passed over without parsing. Raises `errors.InputMissing`, `errors.InputUnreadable` or
+    Skipped records are not parsed. Raises `errors.InputMissing`, `errors.InputUnreadable` or
     `errors.ExtraMissing` for inputs that cannot be read at all; a malformed record is a reject.
     """
     left = Skip(skip)
@@ -62,9 +60,9 @@ def read_unit(unit: Unit, options: ReadOptions, skip: int = 0, batch_bytes: int 
 def read_origins(unit: Unit, options: ReadOptions) -> Iterator[tuple[pa.RecordBatch, int]]:
     """``id``, ``url``, ``timestamp`` of the records of a unit that are documents, and the bytes consumed.
 
-    ``content`` is a hash of what they say: of the text, of a page the body. It is the same wherever a record stands.
-    No text is taken out of HTML, so a page in which no text will be found is among them. Plain text has no URLs and is
-    not read. Raises as `read_unit`.
+    ``content``: a hash of the text, or of the body of a page; it does not depend on where a record is stored. No text
+    is extracted from HTML, so pages without text are included. Plain text has no URLs and is not read. Raises what
+    `read_unit` raises.
     """
     options = dataclasses.replace(options, html=UNREAD)
     for part in unit.parts:
@@ -79,15 +77,15 @@ def _origins(documents: pa.RecordBatch, source: str) -> pa.RecordBatch:
     columns = {"id": _ids(documents, source), "url": documents.column("url")}
     texts, offsets = text_bytes(documents.column("text"))
     view, bounds = memoryview(texts.data), itertools.pairwise(offsets.tolist())
-    # A loop with a reason: one C call a record (0.2 us and 0.1 ns a byte) against reading it.
+    # A Python loop with a reason: one C call a record (0.2 us and 0.1 ns a byte), far less than reading it.
     hashes = np.fromiter((xxhash.xxh3_64_intdigest(view[a:b]) for a, b in bounds), np.uint64, documents.num_rows)
     return pa.record_batch({**columns, "timestamp": documents.column("timestamp"), "content": pa.array(hashes)})
 
 
 def check_columns(units: Sequence[Unit], options: ReadOptions, files: int = 64) -> None:
-    """Look into the first files that have columns, before hours of work: a wrong name raises `InputUnreadable` now.
+    """Open the first files that have columns, so that a wrong name raises `InputUnreadable` before hours of work.
 
-    So does `ExtraMissing` where the way to take text out of HTML is not installed.
+    Raises `ExtraMissing` if the library that extracts text from HTML is not installed.
     """
     check_html(options.html)
     parts = [p for unit in units for p in unit.parts if INPUT_FORMATS[p.format].has_columns and p.start == 0]
@@ -97,11 +95,9 @@ def check_columns(units: Sequence[Unit], options: ReadOptions, files: int = 64) 
 
 def _read_part(part: FilePart, options: ReadOptions, skip: Skip) -> Iterator[ReaderOutput]:
     if part.format == "hub":
-        from corpusforge.documents.hub import read_hub
+        from corpusforge.documents import hub
 
-        limit, columns = options.max_record_bytes, options.columns
-        where = (part.path, options.hub_config, options.hub_split)
-        yield from read_hub(*where, columns, max_record_bytes=limit, skip=skip)
+        yield from hub.read(part, options, skip)
         return
     if part.format not in INPUT_FORMATS:
         known = f"formats: {', '.join(INPUT_FORMATS)}"
@@ -114,7 +110,7 @@ def _read_part(part: FilePart, options: ReadOptions, skip: Skip) -> Iterator[Rea
 
 
 class _Batcher:
-    """Cuts what readers yield into batches of a fixed size of text."""
+    """Cuts the output of readers into batches of a fixed size of text."""
 
     def __init__(self, batch_bytes: int) -> None:
         self.batch_bytes, self.raw_bytes = batch_bytes, 0
@@ -122,7 +118,7 @@ class _Batcher:
         self._size = 0
 
     def add(self, records: pa.RecordBatch, source: str, raw_bytes: int) -> Iterator[RawBatch]:
-        """Take rows in; give the batches that are full."""
+        """Add rows; yields the batches that are full."""
         self.raw_bytes += raw_bytes
         if records.num_rows == 0:
             return
@@ -130,7 +126,7 @@ class _Batcher:
         ends = np.cumsum(sizes + _ROW_BYTES)
         start, before = 0, 0
         while start < records.num_rows:
-            # The record that brings the batch to its size is the last one in it.
+            # The record that brings the batch to its size is its last one.
             stop = int(np.searchsorted(ends, before + self.batch_bytes - self._size)) + 1
             stop = min(stop, records.num_rows)
             self._parts.append((records.slice(start, stop - start), source))
@@ -190,5 +186,5 @@ def _tables(records: pa.RecordBatch, source: str) -> tuple[pa.RecordBatch, pa.Re
 
 
 def _ids(records: pa.RecordBatch, source: str) -> pa.Array:
-    # A loop with a reason: Arrow has no such hash; about 1 us a document.
+    # A Python loop with a reason: Arrow has no such hash; about 1 us a document.
     return pa.array([document_id(source, position) for position in records.column("position").to_pylist()], pa.string())

@@ -1,7 +1,7 @@
-"""What all readers share: how records are requested, and the rows that come out, each a document or a reason.
+"""What all readers share: the settings, and the rows they yield, each a document or a reject.
 
 Readers yield RECORDS batches in the order of their source; `read` cuts them into batches and splits them into DOCUMENTS
-and REJECTS. Whatever the format, text leaves here as valid UTF-8 without NUL: invalid bytes become U+FFFD, as in the
+and REJECTS. In every format text becomes valid UTF-8 without NUL: invalid bytes become U+FFFD, as in the
 decoders of the WHATWG Encoding Standard, and NULs are deleted, as in PostgreSQL's and C4's text.
 """
 
@@ -28,7 +28,7 @@ RECORDS = pa.schema(
         pa.field("text", pa.string(), nullable=False),
     ]
 )
-"""One row a raw record. ``position``, ``url``, ``timestamp``, ``text``: as in `corpusforge.schemas.DOCUMENTS`."""
+"""A row for each raw record. ``position``, ``url``, ``timestamp``, ``text``: as in `corpusforge.schemas.DOCUMENTS`."""
 
 ReaderOutput = tuple[pa.RecordBatch, int]
 """RECORDS rows, and the bytes of input that were consumed for them."""
@@ -69,21 +69,14 @@ class FilePart:
     size: int = 0
 
 
-class Span(NamedTuple):
-    """A byte range of a file; ``stop`` -1: to the end."""
-
-    start: int
-    stop: int
-
-
 @dataclass
 class Skip:
-    """Counts down the records that an earlier run has finished, over all files of a unit."""
+    """The number of records to skip because an earlier run has finished them, over all files of a unit."""
 
     left: int = 0
 
     def take(self, available: int) -> int:
-        """How many of the next ``available`` records to leave out.
+        """How many of the next ``available`` records to skip.
 
         >>> skip = Skip(3)
         >>> skip.take(2), skip.take(2), skip.take(2)
@@ -95,7 +88,7 @@ class Skip:
 
 
 class Rows:
-    """Collects records one by one, for formats where each takes work of its own (HTML, bad lines)."""
+    """Collects records one by one, for formats where each needs its own work (HTML, bad lines)."""
 
     def __init__(self) -> None:
         self._columns: dict[str, list[Any]] = {name: [] for name in RECORDS.names}
@@ -122,7 +115,7 @@ class Rows:
         self.bytes += len(text)
 
     def take(self) -> pa.RecordBatch:
-        """The rows so far as a RECORDS batch; starts anew."""
+        """The rows so far as a RECORDS batch; the collection is empty afterwards."""
         batch = pa.RecordBatch.from_pydict(self._columns, schema=RECORDS)
         self.__init__()  # type: ignore[misc]
         return batch
@@ -177,7 +170,7 @@ def document_id(source: str, position: int) -> str:
 
 
 _FIRST, _LAST = -62_135_596_800, 253_402_300_799
-"""Seconds of the first and last moment of the years 1 to 9999, beyond which numbers are no times."""
+"""The first and last second of the years 1 to 9999; other numbers are not times."""
 
 
 def parse_timestamp(value: Any) -> int | None:
@@ -190,7 +183,7 @@ def parse_timestamp(value: Any) -> int | None:
     """
     try:
         if isinstance(value, int | float) and not isinstance(value, bool):
-            seconds = value / 1000 if abs(value) > 1e11 else value  # beyond the year 5000: milliseconds
+            seconds = value / 1000 if abs(value) > 1e11 else value  # beyond the year 5138: milliseconds
             return int(seconds // 1) if _FIRST <= seconds <= _LAST else None
         if isinstance(value, datetime.datetime):
             moment = value
@@ -217,5 +210,5 @@ def timestamp_column(values: pa.Array) -> pa.Array:
             return values.cast(pa.timestamp("ns", tz="UTC")).cast(kind, safe=False)
     except pa.ArrowInvalid:
         pass  # mixed or unusual spellings
-    # A loop over values: only columns whose spelling Arrow's own parser does not know come here.
+    # A Python loop with a reason: only columns in a spelling that Arrow's parser does not know.
     return pa.array([parse_timestamp(value) for value in values.to_pylist()], kind)

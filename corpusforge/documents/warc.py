@@ -1,11 +1,11 @@
-"""Web archives: one row for every record of WARC, WET, WAT and ARC files, gzip by record or whole, zstd, or plain.
+"""Web archives: a row for each record of WARC, WET, WAT and ARC files, gzip by record or whole, zstd, or plain.
 
 WARC is read by FastWARC, which does not report a truncated record and stops at the first damage. Here a truncated
 record becomes ``record:unreadable`` (with its readable part), a damaged stretch becomes one such reject, and reading
 resumes at the next record that can be found after it. WET files hold text that a crawler has already extracted, as
 `conversion` records; records end by their Content-Length, as the WARC standard has it (ISO 28500). (The C4 code of
-tensorflow-datasets cuts at lines that read ``WARC/1.0``, strips lines and drops those that begin with WARC or Content-;
-where that matters it is a rule of a pack, not of the reader.)
+tensorflow-datasets splits at lines ``WARC/1.0``, strips lines and drops those that begin with WARC or Content-; the
+reader does not.)
 
 ARC is the Internet Archive's format before WARC, a line for each record, then its bytes; FastWARC 2.0 does not read it.
 A record line is recognized by its shape, not by what the file's header promises, as real files mix versions 1 and 2;
@@ -25,10 +25,10 @@ from corpusforge.documents.pages import Origin, Raw, Response
 from corpusforge.documents.records import FilePart, ReaderOutput, ReadOptions, Rows, Skip, parse_timestamp
 
 _ROWS = 512
-"""Records a batch at most: most records of a crawl (requests, images) carry no text and would pile up."""
+"""Records per batch at most: most records of a crawl (requests, images) carry no text and would accumulate."""
 
 _STARTS = {"gzip": b"\x1f\x8b\x08", "zstd": b"\x28\xb5\x2f\xfd", "": b"\nWARC/"}
-"""What a record begins with in a file of each codec."""
+"""The first bytes of a record, by the codec of the file."""
 
 
 _BARE_LF = re.compile(rb"WARC/\d\.\d\n")
@@ -42,22 +42,17 @@ def recognizes(head: bytes) -> bool:
 
 
 def read(file: BinaryIO, part: FilePart, options: ReadOptions, skip: Skip) -> Iterator[ReaderOutput]:
-    """The records of a part (see `formats.Reader`)."""
-    return read_archive(file, html=options.html, max_record_bytes=options.max_record_bytes, skip=skip)
+    """The records of a WARC, WET, WAT or ARC file (see `files.Reader`); positions count them from 0.
 
-
-def read_archive(file: BinaryIO, *, html: str, max_record_bytes: int, skip: Skip) -> Iterator[ReaderOutput]:
-    """The records of a WARC, WET, WAT or ARC file. ``html``: "main" or "all".
-
-    Positions count records from 0. Nothing raises but an operating system's refusal.
+    Raises nothing but errors of the operating system.
     """
-    rows, consumed = Rows(), 0
+    rows, consumed, limit = Rows(), 0, options.max_record_bytes
     source = _arc_records if is_arc(_head(file)) else _warc_records
-    for position, raw in enumerate(source(file, max_record_bytes)):
+    for position, raw in enumerate(source(file, limit)):
         if skip.take(1):
             continue
         origin = Origin(position, raw.url, parse_timestamp(raw.date) if raw.date else None, raw.media_type)
-        _add(rows, raw, origin, html, max_record_bytes)
+        _add(rows, raw, origin, options.html, limit)
         if rows.bytes >= READ or len(rows) >= _ROWS:
             yield rows.take(), file.tell() - consumed
             consumed = file.tell()
@@ -93,7 +88,7 @@ def _add(rows: Rows, raw: Raw, origin: Origin, html: str, limit: int) -> None:
 
 
 def _readable(block: bytes) -> str:
-    """What can be shown of a broken record: its beginning, as far as it is text."""
+    """The part of a broken record that can be shown: its beginning, unless it is binary."""
     return "" if b"\0" in block[:4096] else block[:READ].decode("utf-8", "replace")
 
 
@@ -104,10 +99,10 @@ def _warc_records(file: BinaryIO, limit: int) -> Iterator[Raw]:
     start: int | None = 0
     reported = False
     while start is not None:
-        after = start
+        last = start  # where the last record that could be read begins
         try:
             for record in _iterate(file, start, lenient):
-                after = max(start, record.stream_pos)
+                last = max(start, record.stream_pos)
                 raw = _raw(record, limit)
                 yield raw
                 reported = False
@@ -115,7 +110,7 @@ def _warc_records(file: BinaryIO, limit: int) -> Iterator[Raw]:
                     reported = True
                     break
                 if start_mark == b"\nWARC/":
-                    after += record.content_length
+                    last += record.content_length
             else:
                 return
         except OSError as error:
@@ -124,7 +119,7 @@ def _warc_records(file: BinaryIO, limit: int) -> Iterator[Raw]:
             if not reported:
                 yield Raw("", None, None, "", b"", str(error))
                 reported = True
-        start = _next_start(file, after + 1, start_mark)
+        start = _next_start(file, last + 1, start_mark)
 
 
 def _iterate(file: BinaryIO, start: int, lenient: bool) -> Any:
@@ -163,7 +158,7 @@ def _raw(record: Any, limit: int) -> Raw:
 
 
 def _next_start(file: BinaryIO, position: int, mark: bytes) -> int | None:
-    """Where the next record after ``position`` may begin; None: nowhere."""
+    """Where the next record after ``position`` may begin; None if there is none."""
     if not mark:
         return None
     offset = 1 if mark.startswith(b"\n") else 0
@@ -171,9 +166,9 @@ def _next_start(file: BinaryIO, position: int, mark: bytes) -> int | None:
     window, base = b"", position
     while data := file.read(READ):
         window += data
-        found = window.find(mark)
-        if found >= 0:
-            return base + found + offset
+        at = window.find(mark)
+        if at >= 0:
+            return base + at + offset
         keep = len(mark) - 1
         base, window = base + len(window) - keep, window[-keep:]
     return None
@@ -189,7 +184,7 @@ _LONGEST_LINE = 1 << 16
 
 
 def is_arc(head: bytes) -> bool:
-    """Whether a file's decompressed first bytes are those of an ARC file."""
+    """Whether decompressed first bytes are those of an ARC file."""
     line = head.lstrip(b"\r\n").partition(b"\n")[0]
     return line.startswith(b"filedesc:") or _LINE.fullmatch(line) is not None
 
@@ -197,19 +192,19 @@ def is_arc(head: bytes) -> bool:
 def _arc_records(file: BinaryIO, limit: int) -> Iterator[Raw]:
     """Every record of the file; at most ``limit`` bytes of one are held."""
     content = _Content(file)
-    lost = False
+    lost = False  # whether the last line was not a record
     while True:
         line = content.line()
         if line is None:
             break
-        found = _LINE.fullmatch(line)
-        if found is None:
+        match = _LINE.fullmatch(line)
+        if match is None:
             if line.strip() and not lost:
-                yield Raw("", None, None, "", line, "a line that is no ARC record")
+                yield Raw("", None, None, "", line, "a line that is not an ARC record")
             lost = lost or bool(line.strip())
             continue
-        yield _record(content, found, limit)
-        lost = int(found["length"]) < 0
+        yield _record(content, match, limit)
+        lost = int(match["length"]) < 0
     if content.fault:
         yield Raw("", None, None, "", b"", content.fault)
 
@@ -229,7 +224,7 @@ def _record(content: _Content, line: re.Match[bytes], limit: int) -> Raw:
 
 
 class _Content:
-    """A file's content by lines and by counts of bytes. ``fault``: why it broke off, if it did."""
+    """Reads a file's content by lines and by bytes. ``fault``: why it broke off, if it did."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._blocks = blocks(file)
@@ -270,7 +265,7 @@ class _Content:
         return b"".join(parts)
 
     def skip(self, count: int) -> int:
-        """Pass over ``count`` bytes without keeping them; how many there were."""
+        """Skip ``count`` bytes without keeping them; returns how many there were."""
         passed = 0
         while passed < count:
             part = min(count - passed, len(self._data) - self._position)
