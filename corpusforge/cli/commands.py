@@ -52,15 +52,15 @@ def clean_command(inputs: tuple[str, ...], output: str, dry_run: bool, sample: i
     """
     if sample and not dry_run:
         raise click.UsageError("--sample is for --dry-run; a run reads the whole input")
-    made, execution = read_flags(given, **{"input.paths": list(inputs)})
+    recipe, execution = read_flags(given, **{"input.paths": list(inputs)})
     if dry_run:
         from corpusforge.stages import preview
 
-        _show_preview(preview.clean(made, sample or 1000))
+        _show_preview(preview.clean(recipe, sample or 1000))
     else:
         from corpusforge.stages.clean import clean
 
-        _show(clean(made, output, execution))
+        _show(clean(recipe, output, execution))
 
 
 @cli.command("dedupe")
@@ -73,15 +73,15 @@ def clean_command(inputs: tuple[str, ...], output: str, dry_run: bool, sample: i
 @common(beam=True)
 def dedupe_command(documents: str, output: str, dry_run: bool, **given: Any) -> None:
     """Remove duplicates from the cleaned documents in DIR; one copy of each is kept."""
-    made, execution = read_flags(given)
+    recipe, execution = read_flags(given)
     if dry_run:
         from corpusforge.stages import preview
 
-        _show_preview(preview.dedupe(made, documents, execution))
+        _show_preview(preview.dedupe(recipe, documents, execution))
     else:
         from corpusforge.stages.dedupe import dedupe
 
-        _show(dedupe(made, documents, output, execution))
+        _show(dedupe(recipe, documents, output, execution))
 
 
 @cli.command("train-vocab")
@@ -94,10 +94,10 @@ def train_vocab_command(documents: str, output: str, **given: Any) -> None:
 
     The output folder loads in transformers.AutoTokenizer as it is.
     """
-    made, execution = read_flags(given)
+    recipe, execution = read_flags(given)
     from corpusforge.stages.train_vocab import train_vocab
 
-    _show(train_vocab(made, documents, output, execution))
+    _show(train_vocab(recipe, documents, output, execution))
 
 
 @cli.command("build-instances")
@@ -108,10 +108,10 @@ def train_vocab_command(documents: str, output: str, **given: Any) -> None:
 @common(beam=True)
 def build_instances_command(documents: str, vocab_folder: str, output: str, **given: Any) -> None:
     """Encode the documents in DIR and build training instances from them."""
-    made, execution = read_flags(given)
+    recipe, execution = read_flags(given)
     from corpusforge.stages.build_instances import build_instances
 
-    _show(build_instances(made, documents, vocab_folder, output, execution))
+    _show(build_instances(recipe, documents, vocab_folder, output, execution))
 
 
 @cli.command("pretrain")
@@ -136,13 +136,13 @@ def pretrain_command(data: str, output: str, resume: bool, dry_run: bool, **give
     The folder model/ loads in transformers as it is. Ctrl-C and SIGTERM leave a checkpoint; the same command resumes
     from it. 'corpusforge report model' draws the losses, also during training.
     """
-    made, execution = read_flags(given)
+    recipe, execution = read_flags(given)
     from corpusforge.stages import pretrain
 
     if not dry_run:
-        _show(pretrain.pretrain(made, data, output, execution, resume=resume))
+        _show(pretrain.pretrain(recipe, data, output, execution, resume=resume))
         return
-    plan = pretrain.plan(made, data)
+    plan = pretrain.plan(recipe, data)
     from corpusforge.stages import summary
 
     summary.show_plan(plan)
@@ -175,10 +175,10 @@ def evaluate_command(checkpoint: str, output: str | None, data: str | None, **gi
 
     The results go to evaluation.json and the model card.
     """
-    made, execution = read_flags(given)
+    recipe, execution = read_flags(given)
     from corpusforge.stages.evaluate import evaluate
 
-    _show(evaluate(made, checkpoint, data, output, execution))
+    _show(evaluate(recipe, checkpoint, data, output, execution))
 
 
 @cli.command("run")
@@ -193,10 +193,10 @@ def run_command(name: str, output: str | None, until: str | None, inputs: tuple[
     Finished stages are skipped; a run that was killed resumes where it was.
     """
     given["recipe_name"] = name
-    made, execution = read_flags(given, **{"input.paths": list(inputs)})
+    recipe, execution = read_flags(given, **{"input.paths": list(inputs)})
     from corpusforge.stages.run import run
 
-    outcomes, report = run(made, output or f"runs/{made.name}", execution, until=until)
+    outcomes, report = run(recipe, output or f"runs/{recipe.name}", execution, until=until)
     from corpusforge.stages import summary
 
     summary.show_run(outcomes, report)

@@ -81,7 +81,7 @@ def _identity(path: str) -> str:
 
 def _cut(file: InputFile, format: str, unit_bytes: int) -> list[FilePart]:
     kind = format_of(file.path) if format == "auto" else format
-    if file.size <= unit_bytes or not _splittable(file.path, kind):
+    if file.size <= unit_bytes or not is_splittable(file.path, kind):
         return [FilePart(file.path, file.name, 0, -1, kind, file.size)]
     starts = range(0, file.size, unit_bytes)
     stops = [*starts[1:], -1]
@@ -91,7 +91,8 @@ def _cut(file: InputFile, format: str, unit_bytes: int) -> list[FilePart]:
     ]
 
 
-def _splittable(path: str, kind: str) -> bool:
+def is_splittable(path: str, kind: str) -> bool:
+    """Whether a file of this format may be cut into ranges; opens files of which only the plain ones may be cut."""
     cut = INPUT_FORMATS[kind].cut
     if cut != "plain":
         return cut == "always"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from corpusforge import errors, recipe, shards
+from corpusforge import errors, shards
+from corpusforge.recipe import digested
 from corpusforge.sections import Recipe
 from corpusforge.shards import Manifest
 from corpusforge.stages import stage
@@ -13,20 +14,19 @@ from corpusforge.stages.output_folder import claim, digest_of
 from corpusforge.stages.stage import Execution, Outcome
 
 
-def build_instances(made: Recipe, upstream: str, vocab_folder: str, output: str, execution: Execution) -> Outcome:
+def build_instances(recipe: Recipe, upstream: str, vocab_folder: str, output: str, execution: Execution) -> Outcome:
     """Encode documents and build instances: ``train/``, ``heldout/``, and the vocabulary beside them in ``vocab/``."""
-    from corpusforge.instances.measure import judge_whole
     from corpusforge.tokens.families import load_vocab
 
-    _check_shares(made)
+    _check_shares(recipe)
     engine = stage.engine_of(execution)
     before, units = stage.upstream_units(upstream, "documents")
     if not before.rows["documents"]:
         raise errors.InputMissing(upstream, "no documents are left", "look at its rejects: corpusforge inspect")
     vocab = load_vocab(vocab_folder)
     section = {
-        "instances": recipe.digested(made.instances, mask_lexicon=_lexicon_digest(vocab, made)),
-        "seed": made.seed,
+        "instances": digested(recipe.instances, mask_lexicon=_lexicon_digest(vocab, recipe)),
+        "seed": recipe.seed,
     }
     above = {"documents": before.content["documents"], "vocab": vocab.digest}
     how: dict[str, Any] = {"reads": [upstream, vocab_folder], "cuts": stage.cuts_of(before, "documents")}
@@ -34,62 +34,63 @@ def build_instances(made: Recipe, upstream: str, vocab_folder: str, output: str,
         if manifest := claimed.finished():
             return Outcome(output, manifest, skipped=True)
         from corpusforge.instances.build import run
+        from corpusforge.instances.measure import judge_whole
 
         with stage.timed(claimed, execution) as measured:
             for name, data in vocab.save_files().items():
                 shards.write_bytes(shards.join(output, f"vocab/{name}"), data)
-            encoded = run(engine, made.instances, made.seed, vocab, units, output, execution.progress)
+            encoded = run(engine, recipe.instances, recipe.seed, vocab, units, output, execution.progress)
         stage.check_units(output, len(units))
         result = stage.manifest_of(claimed, units=len(units))
-        judged = _judged(made, vocab, result, output)
-        parts = {split: judged[split] for split in ("train", "heldout")}
+        parts = _checked_statistics(recipe, vocab, result, output)
         judge_whole(parts, where=output, documents=before.rows["documents"], encoded=encoded, rows=result.rows)
-        result = dataclasses.replace(result, statistics={**judged, "encoded": encoded})
-        _write_dataset_files(made, result, output)
-        return stage.saved(claimed, result, measured)
+        result = dataclasses.replace(result, statistics={**result.statistics, **parts, "encoded": encoded})
+        _write_dataset_files(recipe, result, output)
+        return stage.finish(claimed, result, measured)
 
 
-def _lexicon_digest(vocab: Any, made: Recipe) -> str:
-    """The content of the lexicon, which decides masks, and not its path; "" for none. Complains about bad settings."""
+def _lexicon_digest(vocab: Any, recipe: Recipe) -> str:
+    """The digest of the lexicon's content; "" for none. Raises what `joiner_of` raises."""
     from corpusforge.tokens.mask_lexicon import joiner_of
 
-    return getattr(joiner_of(vocab, made.instances), "digest", "")
+    return getattr(joiner_of(vocab, recipe.instances), "digest", "")
 
 
-def _check_shares(made: Recipe) -> None:
-    """Shares of masked tokens add up to at most 1: the rest is kept as it is."""
-    settings = made.instances
+def _check_shares(recipe: Recipe) -> None:
+    """Raise `errors.RecipeInvalid` where the shares of masked tokens add up to more than 1."""
+    settings = recipe.instances
     total = settings.mask_share + settings.random_share
     if total > 1 + 1e-9:
         what = f"mask_share and random_share are {total:g} together"
         raise errors.RecipeInvalid("instances.random_share", what, "lower one of them: together they are at most 1")
 
 
-def _judged(made: Recipe, vocab: Any, result: Manifest, output: str) -> dict[str, Any]:
-    """The build report: summed statistics with their ratios, after the invariants held."""
+def _checked_statistics(recipe: Recipe, vocab: Any, result: Manifest, output: str) -> dict[str, Any]:
+    """The statistics of both parts with their ratios. Raises where an invariant is violated."""
     from corpusforge.instances.build import settings_of
     from corpusforge.instances.measure import judge
     from corpusforge.instances.splits import SPLITS
 
-    settings = settings_of(vocab, made.instances, made.seed)
-    judged = {}
+    settings = settings_of(vocab, recipe.instances, recipe.seed)
+    parts = {}
     for split in SPLITS:
-        found = result.statistics.get(split, {})
+        counts = result.statistics.get(split, {})
         ratios = judge(
-            found,
+            counts,
             where=f"{output} ({split})",
-            length=made.instances.length,
+            length=recipe.instances.length,
             mask=settings.mask,
             words=len(settings.specials.words()),
         )
-        judged[split] = {**found, "ratios": ratios}
-    return {**result.statistics, **judged}
+        parts[split] = {**counts, "ratios": ratios}
+    return parts
 
 
-def _write_dataset_files(made: Recipe, result: Manifest, output: str) -> None:
+def _write_dataset_files(recipe: Recipe, result: Manifest, output: str) -> None:
     from corpusforge.instances.dataset_card import card_body, card_title, write_dataset_card, write_dataset_info
+    from corpusforge.instances.splits import SPLITS
 
-    for split in ("train", "heldout"):
+    for split in SPLITS:
         write_dataset_info(output, split, result.shards[split])
     body = card_body(result, digest_of(result.content))
-    write_dataset_card(output, card_title(made.name, made.instances.format), result.shards, body)
+    write_dataset_card(output, card_title(recipe.name, recipe.instances.format), result.shards, body)

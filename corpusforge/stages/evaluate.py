@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from corpusforge import errors, recipe, shards
+from corpusforge import errors, shards
+from corpusforge.recipe import digested
 from corpusforge.sections import Evaluate, Recipe
 from corpusforge.stages import stage
 from corpusforge.stages.model_card import update_card
@@ -15,12 +16,12 @@ from corpusforge.stages.output_folder import claim, digest_of
 from corpusforge.stages.stage import Execution, Outcome
 
 
-def evaluate(made: Recipe, checkpoint: str, data: str | None, output: str | None, execution: Execution) -> Outcome:
+def evaluate(recipe: Recipe, checkpoint: str, data: str | None, output: str | None, execution: Execution) -> Outcome:
     """Test a checkpoint: ``evaluation.json`` with one part a task."""
     model = _model_folder(checkpoint)
-    target = output or "-".join([checkpoint.rstrip("/"), "evaluation", *made.evaluate.tasks])
-    settings = _with_folders(made.evaluate, data)
-    section = {"evaluate": recipe.digested(settings), "seed": made.seed}
+    target = output or "-".join([checkpoint.rstrip("/"), "evaluation", *recipe.evaluate.tasks])
+    settings = _with_folders(recipe.evaluate, data)
+    section = {"evaluate": digested(settings), "seed": recipe.seed}
     above = {"model": _weights_digest(model)} | inputs_of(settings, data, model)
     reads = [model, data or model]
     with claim(target, "evaluate", section, above, overwrite=execution.overwrite, reads=reads) as claimed:
@@ -28,22 +29,22 @@ def evaluate(made: Recipe, checkpoint: str, data: str | None, output: str | None
             return Outcome(target, manifest, skipped=True)
         from corpusforge.evaluate.run import evaluate as run_tasks
 
-        how: dict[str, Any] = {"device": made.pretrain.device, "threads": made.pretrain.threads}
+        how: dict[str, Any] = {"device": recipe.pretrain.device, "threads": recipe.pretrain.threads}
         with stage.timed(claimed, execution) as measured:
-            results = run_tasks(model, settings, data, seed=made.seed, progress=execution.progress, **how)
+            results = run_tasks(model, settings, data, seed=recipe.seed, progress=execution.progress, **how)
             shards.write_json(shards.join(target, "evaluation.json"), results)
             update_card(model, results)
-        # Without the figures of each paradigm of BLiMP, of which there are 67, and without the hyper-parameters.
+        # Without the figures of BLiMP's 67 paradigms, and without hyper-parameters.
         numbers = stage.numbers_of(_without(results["tasks"], ("paradigms", "tuning")))
         numbers = {name: value for name, value in numbers.items() if not isinstance(value, bool)}
         manifest = stage.manifest_of(claimed, statistics=numbers)
         manifest = dataclasses.replace(manifest, content={"evaluation": digest_of(results["tasks"])})
-        return stage.saved(claimed, manifest, measured)
+        return stage.finish(claimed, manifest, measured)
 
 
-def check_inputs(made: Recipe) -> None:
+def check_inputs(recipe: Recipe) -> None:
     """Raise what a task would raise whose input is missing; of mlm nothing, as `run` builds its instances."""
-    settings = dataclasses.replace(made.evaluate, tasks=tuple(t for t in made.evaluate.tasks if t != "mlm"))
+    settings = dataclasses.replace(recipe.evaluate, tasks=tuple(t for t in recipe.evaluate.tasks if t != "mlm"))
     inputs_of(_with_folders(settings, None), None)
 
 
@@ -53,7 +54,8 @@ def inputs_of(settings: Evaluate, data: str | None, model: str = "") -> dict[str
     if "mlm" in settings.tasks:
         if not data:
             what = "the task mlm needs instances with a held-out part"
-            raise errors.InputMissing("--data", what, "name their folder")
+            mend = "name the folder that build-instances wrote, or another task with --task"
+            raise errors.InputMissing("--data", what, mend)
         digests["instances"] = _check_heldout(data)
         _check_same_vocabulary(model, data)
     if "blimp" in settings.tasks:
@@ -88,7 +90,7 @@ def _with_folders(settings: Evaluate, data: str | None) -> Evaluate:
         if task in settings.tasks and not named and (not data or others):
             what = f"the task {task} needs a folder"
             what += f" of its own beside that of {', '.join(others)}" if data else ""
-            raise errors.InputMissing(f"--{task}-data", what, "name it")
+            raise errors.InputMissing(f"--{task}-data", what, "name it" if others else "name it, or use --data")
         folders[f"{task}_data"] = named or data or ""
     return dataclasses.replace(settings, **folders)
 

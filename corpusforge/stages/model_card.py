@@ -1,7 +1,7 @@
 """What stages contribute to the model card: the corpus and its settings, and the results of evaluations.
 
 The stages before the training are those whose folders are beside the instances, whatever their names, and whose content
-is what the next one says it read; so a card never describes another corpus. Of paths only the last part is shown, as a
+is what the next one read; so a card never describes another corpus. Of paths only the last part is shown, as a
 card is published.
 """
 
@@ -23,8 +23,8 @@ SECTIONS = {stage: READS[stage][0] for stage in ("clean", "dedupe", "train-vocab
 
 
 def of_corpus(name: str, data: str, manifest: Manifest, training: Mapping[str, Any]) -> dict[str, Any]:
-    """``training``: the settings of [pretrain]. Gives the recipe's ``name``, ``funnel``, ``tallies``, ``rows`` of the
-    instances, and ``settings`` by section."""
+    """What a card says of the corpus: the recipe's ``name``, ``funnel``, ``tallies``, ``rows`` of the instances, and
+    ``settings`` by section. ``training``: the settings of [pretrain]."""
     stages = origin(data, manifest)
     tallies = {
         stage: {reason: count for reason, count in stages[stage].tallies.items() if reason != "kept"}
@@ -48,8 +48,8 @@ def of_corpus(name: str, data: str, manifest: Manifest, training: Mapping[str, A
 def title(name: str, output: str) -> str:
     """The title of a card: the recipe's name, or that of the output folder where the recipe has none.
 
-    >>> title("mine", "models/small"), title(Recipe().name, "models/small/")
-    ('mine', 'small')
+    >>> title("news", "models/small"), title(Recipe().name, "models/small/")
+    ('news', 'small')
     """
     return name if name != Recipe().name else Path(output).resolve().name or name
 
@@ -57,18 +57,18 @@ def title(name: str, output: str) -> str:
 def origin(data: str, manifest: Manifest) -> dict[str, Manifest]:
     """Manifests of the stages that made the instances of ``data``, as far as their folders are beside it."""
     beside = list(_beside(data))
-    found = {"build-instances": manifest}
+    manifests = {"build-instances": manifest}
     vocab, documents = manifest.upstream.get("vocab"), manifest.upstream.get("documents")
     for other in beside:
         if other.stage == "train-vocab" and vocab and other.content.get("vocab") == vocab:
-            found["train-vocab"] = other
+            manifests["train-vocab"] = other
     for stage in ("dedupe", "clean"):
         for other in beside:
             if other.stage == stage and documents and other.content.get("documents") == documents:
-                found[stage] = other
-        if stage in found:
-            documents = found[stage].upstream.get("documents")
-    return {stage: found[stage] for stage in SECTIONS if stage in found}
+                manifests[stage] = other
+        if stage in manifests:
+            documents = manifests[stage].upstream.get("documents")
+    return {stage: manifests[stage] for stage in SECTIONS if stage in manifests}
 
 
 def _beside(data: str) -> Iterator[Manifest]:
@@ -78,7 +78,7 @@ def _beside(data: str) -> Iterator[Manifest]:
         try:
             yield Manifest.load(str(path.parent))
         except (errors.CorpusForgeError, OSError):
-            continue  # somebody else's file of that name
+            continue  # another program's file of that name
 
 
 def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def _without_folders(value: Any) -> Any:
 
 
 BEGIN, END = "<!-- evaluation -->", "<!-- /evaluation -->"
-OURS = "pretrained with CorpusForge"
+OUR_CARD = "pretrained with CorpusForge"
 """A sentence of the model cards that pretrain writes; cards of others are left alone."""
 
 
@@ -111,7 +111,7 @@ def update_card(model: str, results: Mapping[str, Any]) -> None:
     if "://" in model or not path.is_file() or (path.parent / "digests.json").exists():
         return
     card = path.read_text("utf-8")
-    if OURS not in card:
+    if OUR_CARD not in card:
         return
     before, _, rest = card.partition(BEGIN)
     inner, _, after = rest.partition(END)

@@ -58,7 +58,7 @@ class Claim:
         try:
             manifest = Manifest.load(self.folder)
         except errors.ManifestInvalid:
-            return None  # missing or cut short: the stage gathers it again
+            return None  # missing or truncated: the stage gathers it again
         if manifest.digest != self.digest:
             return None
         paths = (path for table in manifest.shards for path in manifest.paths(self.folder, table))
@@ -88,12 +88,12 @@ def claim(
     claimed = Claim(folder, stage, recipe, upstream)
     check_apart(folder, reads)
     with _locked(folder):
-        held = _held(folder)
-        mine = held is not None and held.get("digest") == claimed.digest
-        if not mine and (held or _has_files(folder)):
-            _make_way(claimed, held, overwrite=overwrite)
-        elif mine and held and (overwrite or held.get("cuts") != cuts) and not claimed.finished():
-            clear(folder)
+        note = _read_note(folder)
+        if note and note.get("digest") == claimed.digest:
+            if (overwrite or note.get("cuts") != cuts) and not claimed.finished():
+                clear(folder)
+        elif note or _has_files(folder):
+            _make_way(claimed, note, overwrite=overwrite)
         note = {"stage": stage, "digest": claimed.digest, "cuts": cuts}
         shards.write_json(shards.join(folder, RUN), note | {"recipe": dict(recipe), "upstream": dict(upstream)})
         yield claimed
@@ -119,19 +119,19 @@ def _named(recipe: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any
     }
 
 
-def _make_way(claimed: Claim, held: Mapping[str, Any] | None, *, overwrite: bool) -> None:
+def _make_way(claimed: Claim, note: Mapping[str, Any] | None, *, overwrite: bool) -> None:
     """Empty a folder that holds another run of ours, where that was requested or nothing in it is worth keeping."""
     folder = claimed.folder
-    if held is None:
+    if note is None:
         mend = "choose another folder (--overwrite only replaces a stage's output)"
         raise errors.OutputTaken(folder, "holds files that no stage wrote", mend)
     written = shards.exists(shards.join(folder, shards.MANIFEST)) or any(_worth_keeping(folder, n) for n in WRITTEN)
-    if not overwrite and (written or held.get("stage") != claimed.stage):
+    if not overwrite and (written or note.get("stage") != claimed.stage):
         model = shards.join(folder, "model")
-        is_model = claimed.stage == held.get("stage") == "pretrain" and shards.exists(f"{model}/config.json")
+        is_model = claimed.stage == note.get("stage") == "pretrain" and shards.exists(f"{model}/config.json")
         further = f" (with --init {model} it trains this model further)" if is_model else ""
         mend = f"choose another folder{further}, or --overwrite to replace it"
-        raise errors.OutputTaken(folder, _difference(held, claimed), mend)
+        raise errors.OutputTaken(folder, _difference(note, claimed), mend)
     clear(folder)
 
 
@@ -147,15 +147,14 @@ WRITTEN_FILES = (TIMING, "README.md", "log.jsonl", "vocab.txt", "merges.txt", "s
 BAD_STEP = re.compile(r"bad-step-\d+(-rank-\d+)?\.safetensors")
 """The batches of a step that ended a training (`trainer.run`)."""
 
-
-REDONE = re.compile(r"part-\d{5}\.arrow")
-"""Counted words, which no run resumes: a learner that failed leaves them, and they are counted again."""
+COUNTED_WORDS = re.compile(r"part-\d{5}\.arrow")
+"""Which no run resumes: a learner that failed leaves them, and they are counted again."""
 
 
 def _worth_keeping(folder: str, name: str) -> bool:
     """Whether a folder of an unfinished run holds what it could resume, or what no stage wrote."""
     files = shards.list_names(shards.join(folder, name), "")
-    return not all(map(REDONE.fullmatch, files)) if name == "words" else bool(files)
+    return not all(map(COUNTED_WORDS.fullmatch, files)) if name == "words" else bool(files)
 
 
 def clear(folder: str) -> None:
@@ -206,29 +205,30 @@ def _same_or_inside(path: str, folder: str) -> bool:
     return Path(path).resolve().is_relative_to(Path(folder).resolve())
 
 
-def _held(folder: str) -> dict[str, Any] | None:
+def _read_note(folder: str) -> dict[str, Any] | None:
     """The note of the stage that holds a folder; None where no stage of ours does."""
     path = shards.join(folder, RUN)
     if not shards.exists(path):
         return None
     try:
-        held = shards.read_json(path)
+        note = shards.read_json(path)
     except ValueError:
         return {"stage": None} if shards.exists(shards.join(folder, "entries")) else None
-    return held if isinstance(held, dict) and held.get("stage") in CODE_VERSIONS else None
+    return note if isinstance(note, dict) and note.get("stage") in CODE_VERSIONS else None
 
 
 def _has_files(folder: str) -> bool:
     return bool(shards.list_names(folder, ""))
 
 
-def _difference(held: Mapping[str, Any], claimed: Claim) -> str:
-    if held.get("stage") != claimed.stage:
-        return f"already holds the stage '{held.get('stage')}'"
+def _difference(note: Mapping[str, Any], claimed: Claim) -> str:
+    """What a folder holds instead of the claimed run, for an error of one line."""
+    if note.get("stage") != claimed.stage:
+        return f"already holds the stage '{note.get('stage')}'"
     now = json.loads(json.dumps(claimed.recipe))
-    old, new = (_flat(_with_new_names(recipe)) for recipe in (held.get("recipe", {}), now))
+    old, new = (_flat(_with_new_names(recipe)) for recipe in (note.get("recipe", {}), now))
     changed = [_change(k, old.get(k), new.get(k)) for k in sorted(old | new) if old.get(k) != new.get(k)]
-    if not changed and held.get("upstream") != dict(claimed.upstream):
+    if not changed and note.get("upstream") != dict(claimed.upstream):
         changed = ["other input"]
     return f"already holds another run of {claimed.stage} ({'; '.join(changed[:3]) or 'of another version'})"
 

@@ -9,7 +9,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from corpusforge import errors, recipe, shards
+from corpusforge import errors, shards
+from corpusforge.recipe import as_dict, digested
 from corpusforge.sections import Recipe
 from corpusforge.sections.presets import find_preset
 from corpusforge.stages import stage
@@ -18,32 +19,32 @@ from corpusforge.stages.output_folder import RUN, claim
 from corpusforge.stages.stage import Execution, Outcome
 
 
-def plan(made: Recipe, data: str) -> dict[str, Any]:
+def plan(recipe: Recipe, data: str) -> dict[str, Any]:
     """What a training run would cost; trains nothing. Of several ranks, the first reports."""
     if os.environ.get("RANK", "0") != "0":
         raise SystemExit(0)
     from corpusforge.trainer.cost import estimate
 
     stage.load_instances(data)
-    return estimate(data, made.pretrain, vocab_folder=shards.join(data, "vocab"), seed=made.seed)
+    return estimate(data, recipe.pretrain, vocab_folder=shards.join(data, "vocab"), seed=recipe.seed)
 
 
-def pretrain(made: Recipe, data: str, output: str, execution: Execution, *, resume: bool) -> Outcome:
+def pretrain(recipe: Recipe, data: str, output: str, execution: Execution, *, resume: bool) -> Outcome:
     """Train an encoder: ``model/``, ``checkpoints/``, ``log.jsonl``; under torchrun, as one of its ranks."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
-        return _pretrain(made, data, output, execution, None, resume=resume)
+        return _pretrain(recipe, data, output, execution, None, resume=resume)
     from corpusforge.trainer.ranks import joined
 
-    with joined(made.pretrain.device) as ranks:
-        return _pretrain(made, data, output, execution, ranks, resume=resume)
+    with joined(recipe.pretrain.device) as ranks:
+        return _pretrain(recipe, data, output, execution, ranks, resume=resume)
 
 
-def _pretrain(made: Recipe, data: str, output: str, execution: Execution, ranks: Any, *, resume: bool) -> Outcome:
+def _pretrain(recipe: Recipe, data: str, output: str, execution: Execution, ranks: Any, *, resume: bool) -> Outcome:
     """``ranks``: `trainer.ranks.Ranks`, None for one process. The first claims the folder; the others follow it."""
     began = time.perf_counter()
     manifest, fingerprint = stage.load_instances(data)
-    find_preset(made.pretrain.preset)
-    section: dict[str, Any] = {"pretrain": recipe.digested(made.pretrain), "seed": made.seed}
+    find_preset(recipe.pretrain.preset)
+    section: dict[str, Any] = {"pretrain": digested(recipe.pretrain), "seed": recipe.seed}
 
     def train() -> dict[str, Any]:
         from corpusforge.trainer import run
@@ -51,12 +52,12 @@ def _pretrain(made: Recipe, data: str, output: str, execution: Execution, ranks:
         return run.pretrain(
             data,
             output,
-            made.pretrain,
-            seed=made.seed,
+            recipe.pretrain,
+            seed=recipe.seed,
             vocab_folder=shards.join(data, "vocab"),
             manifest_digest=fingerprint,
-            recipe=recipe.as_dict(made),
-            card=of_corpus(title(made.name, output), data, manifest, section["pretrain"]),
+            recipe=as_dict(recipe),
+            card=of_corpus(title(recipe.name, output), data, manifest, section["pretrain"]),
             progress=execution.progress,
             resume=resume,
             ranks=ranks,
@@ -67,23 +68,23 @@ def _pretrain(made: Recipe, data: str, output: str, execution: Execution, ranks:
         if ranks.from_first(None) == "train":
             train()
         raise SystemExit(0)
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as stack:
         with _others_end_with(ranks):
-            above = _above(made, data, output, fingerprint)
-            reads = [path for path in (data, made.pretrain.init) if path]
-            holding = claim(output, "pretrain", section, above, overwrite=execution.overwrite, reads=reads)
-            claimed = held.enter_context(holding)
+            above = _above(recipe, data, output, fingerprint)
+            reads = [path for path in (data, recipe.pretrain.init) if path]
+            claiming = claim(output, "pretrain", section, above, overwrite=execution.overwrite, reads=reads)
+            claimed = stack.enter_context(claiming)
         done = claimed.finished()
-        is_whole = done is not None and not made.pretrain.allow_new_data
+        is_finished = done is not None and not recipe.pretrain.allow_new_data
         if ranks:
-            ranks.from_first("end" if is_whole else "train")
-        if done and is_whole:
+            ranks.from_first("end" if is_finished else "train")
+        if done and is_finished:
             return Outcome(output, done, skipped=True)
         with stage.timed(claimed, execution) as measured:
-            facts = train()
+            figures = train()
         weights = shards.file_digest(shards.join(output, "model/model.safetensors"))
-        result = stage.manifest_of(claimed, statistics=stage.numbers_of(facts, leave_out="seconds"))
-        return stage.saved(claimed, dataclasses.replace(result, content={"model": weights}), measured)
+        result = stage.manifest_of(claimed, statistics=stage.numbers_of(figures, leave_out="seconds"))
+        return stage.finish(claimed, dataclasses.replace(result, content={"model": weights}), measured)
 
 
 @contextlib.contextmanager
@@ -97,26 +98,27 @@ def _others_end_with(ranks: Any) -> Iterator[None]:
         raise
 
 
-def _above(made: Recipe, data: str, output: str, fingerprint: str) -> dict[str, str]:
+def _above(recipe: Recipe, data: str, output: str, fingerprint: str) -> dict[str, str]:
     """Digests of what is read. Under --allow-new-data the folder keeps its identity; its checkpoints record their data.
 
     Raises what `trainer.prepare.init_of` raises: the weights to begin from are checked before a folder is claimed.
     """
-    held = _held_data(output) if made.pretrain.allow_new_data else None
-    above = {"instances": held or fingerprint}
-    return above | {"init": _initial_digest(made, data)} if made.pretrain.init else above
+    recorded = _recorded_data(output) if recipe.pretrain.allow_new_data else None
+    above = {"instances": recorded or fingerprint}
+    return above | {"init": _initial_digest(recipe, data)} if recipe.pretrain.init else above
 
 
-def _initial_digest(made: Recipe, data: str) -> str:
+def _initial_digest(recipe: Recipe, data: str) -> str:
     """The digest of the weights to begin from, which are checked here: before the output folder is claimed."""
     from corpusforge.trainer.prepare import init_of
 
-    return str(init_of(made.pretrain, shards.join(data, "vocab")).digest)
+    return str(init_of(recipe.pretrain, shards.join(data, "vocab")).digest)
 
 
-def _held_data(output: str) -> str | None:
+def _recorded_data(output: str) -> str | None:
+    """The digest of the instances that an output folder was begun with; None where it is new."""
     path = shards.join(output, RUN)
     if not shards.exists(path):
         return None
-    held = shards.read_json(path).get("upstream", {}).get("instances")
-    return str(held) if held else None
+    digest = shards.read_json(path).get("upstream", {}).get("instances")
+    return str(digest) if digest else None

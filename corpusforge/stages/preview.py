@@ -54,14 +54,14 @@ class Preview:
     languages: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
-def clean(made: Recipe, sample: int) -> Preview:
+def clean(recipe: Recipe, sample: int) -> Preview:
     """Clean about ``sample`` records of the input in this process and write nothing.
 
     Raises `errors.InputUnreadable` if none of them could be read.
     """
     from corpusforge.clean.work import all_tallies
 
-    cleaner, options, units = cleaner_of(made), read_options(made), plan(made)
+    cleaner, options, units = cleaner_of(recipe), read_options(recipe), plan(recipe)
     tallies: shards.Tallies = {}
     statistics: dict[str, Any] = {}
     examples: dict[str, list[dict[str, Any]]] = {}
@@ -75,24 +75,24 @@ def clean(made: Recipe, sample: int) -> Preview:
         seen += raw.records
         for rejects in (raw.rejects, cleaned.rejects):
             _collect(examples, rejects.to_pylist())
-    warnings.check_read(made.input.paths, {**statistics, "records_in": seen}, tallies)
-    notes = ("older copies of a URL are not searched for in a sample",) if made.urls.duplicates == "newest" else ()
+    warnings.check_read(recipe.input.paths, {**statistics, "records_in": seen}, tallies)
+    notes = ("older copies of a URL are not searched for in a sample",) if recipe.urls.duplicates == "newest" else ()
     steps = tuple(step.name for step in cleaner.steps)
-    more: dict[str, Any] = {"language": made.clean.language, "languages": languages}
+    more: dict[str, Any] = {"language": recipe.clean.language, "languages": languages}
     return Preview(seen, tallies, statistics, examples, steps, notes, **more)
 
 
-def dedupe(made: Recipe, upstream: str, execution: Execution) -> Preview:
+def dedupe(recipe: Recipe, upstream: str, execution: Execution) -> Preview:
     """Find the duplicates among a finished stage's documents, with examples; remove nothing."""
     from corpusforge.dedupe import methods
 
-    for line in unused_lines(made):
+    for line in unused_lines(recipe):
         execution.progress.say(line)
     _, units = stage.upstream_units(upstream, "documents")
     examples: dict[str, list[dict[str, Any]]] = {}
     with tempfile.TemporaryDirectory(prefix="corpusforge-") as scratch:
         engine = stage.engine_of(execution, shuffles=True)
-        done = methods.run(engine, made.dedupe, units, scratch, execution.progress, audit_only=True)
+        done = methods.run(engine, recipe.dedupe, units, scratch, execution.progress, audit_only=True)
         for name in shards.list_names(shards.join(scratch, "repeats"), ".parquet"):
             for batch in shards.read_shard(shards.join(scratch, f"repeats/{name}")):
                 _collect(examples, batch.slice(0, 100).to_pylist())

@@ -52,18 +52,18 @@ def manifest_of(
 ) -> Manifest:
     """Gather the entries of a stage's first ``units`` units (None: all) into a manifest; it is not saved yet.
 
-    ``tallies``: instead of those of the entries; ``statistics``: over those of the entries.
+    ``tallies`` replace those of the entries; ``statistics`` are added to those of the entries.
     """
-    tables, gathered, counted = shards.gather(shards.load_entries(claimed.folder, units))
+    tables, summed_tallies, summed_statistics = shards.gather(shards.load_entries(claimed.folder, units))
     return Manifest(
         stage=claimed.stage,
         digest=claimed.digest,
-        content={table: combine(s.content for s in many) for table, many in tables.items()},
-        rows={table: sum(s.rows for s in many) for table, many in tables.items()},
-        bytes={table: sum(s.bytes for s in many) for table, many in tables.items()},
+        content={table: combine(s.content for s in listed) for table, listed in tables.items()},
+        rows={table: sum(s.rows for s in listed) for table, listed in tables.items()},
+        bytes={table: sum(s.bytes for s in listed) for table, listed in tables.items()},
         shards=tables,
-        tallies=gathered if tallies is None else tallies,
-        statistics={**counted, **(statistics or {})},
+        tallies=summed_tallies if tallies is None else tallies,
+        statistics={**summed_statistics, **(statistics or {})},
         recipe=dict(claimed.recipe),
         upstream=dict(claimed.upstream),
         versions=versions(),
@@ -80,8 +80,8 @@ def check_units(folder: str, units: int) -> None:
         )
 
 
-def saved(claimed: Claim, manifest: Manifest, measured: Mapping[str, float]) -> Outcome:
-    """Write the manifest of a finished stage, and give its outcome."""
+def finish(claimed: Claim, manifest: Manifest, measured: Mapping[str, float]) -> Outcome:
+    """Write the manifest of a finished stage; returns its outcome."""
     manifest.save(claimed.folder)
     return Outcome(claimed.folder, manifest, False, measured["seconds"], int(measured["peak_rss"]))
 
@@ -128,7 +128,7 @@ def versions() -> dict[str, str]:
     import importlib.metadata
     import platform
 
-    found = {"corpusforge": __version__, "python": platform.python_version()}
+    installed = {"corpusforge": __version__, "python": platform.python_version()}
     for name in (
         "pyarrow",
         "numpy",
@@ -141,8 +141,8 @@ def versions() -> dict[str, str]:
         "torch",
     ):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    return found
+            installed[name] = importlib.metadata.version(name)
+    return installed
 
 
 @contextlib.contextmanager
@@ -167,18 +167,18 @@ def timed(claimed: Claim, execution: Execution, budget: int = 0) -> Iterator[dic
         timing |= {"memory_budget": budget, "over_budget": measured["peak_rss"] > budget}
     shards.write_json(shards.join(claimed.folder, TIMING), timing)
     if budget and measured["peak_rss"] > budget:
-        peak, asked = measured["peak_rss"] / 2**20, budget / 2**20
-        line = f"warning: {claimed.stage} took {peak:,.0f} MiB of memory, more than the budget of {asked:,.0f}"
+        peak, allowed = measured["peak_rss"] / 2**20, budget / 2**20
+        line = f"warning: {claimed.stage} took {peak:,.0f} MiB of memory, more than the budget of {allowed:,.0f}"
         execution.progress.say(line)
 
 
 def _watch_memory(measured: dict[str, float], stop: threading.Event) -> None:
     import psutil
 
-    me = psutil.Process()
+    this = psutil.Process()
     while True:
         total = 0
-        for process in [me, *me.children(recursive=True)]:
+        for process in [this, *this.children(recursive=True)]:
             with contextlib.suppress(psutil.Error):
                 total += process.memory_info().rss
         measured["peak_rss"] = max(measured["peak_rss"], float(total))
@@ -197,10 +197,11 @@ def fingerprint(paths: Iterable[tuple[str, str]]) -> str:
     Cheap for terabytes, the same in every clone; a file altered in its middle at equal length is not noticed. Of
     remote files it covers what the store reports: size and entity tag, checksum or time of change.
     """
-    return digest_of(sorted([source, *_look(path)] for path, source in paths))
+    return digest_of(sorted([source, *_identity(path)] for path, source in paths))
 
 
-def _look(path: str) -> list[Any]:
+def _identity(path: str) -> list[Any]:
+    """What tells one state of a file from another without reading all of it."""
     if shards.is_remote(path):
         import fsspec
 
@@ -217,7 +218,7 @@ def _look(path: str) -> list[Any]:
 def engine_of(execution: Execution, *, shuffles: bool = False) -> Engine:
     """The engine of an execution. ``shuffles``: whether the stage shuffles, for which Beam must be installed.
 
-    Raises `errors.RunnerRefused` and `errors.ExtraMissing` before anything is done.
+    Raises `errors.RunnerRefused` or `errors.ExtraMissing` before any work.
     """
     from corpusforge.beam.engine import BeamEngine
 

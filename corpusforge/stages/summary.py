@@ -33,7 +33,7 @@ def show_outcome(outcome: Outcome) -> None:
         terminal.show(f"{manifest.stage}: up to date in {outcome.folder}")
         return
     terminal.show(*(_evaluation(outcome.folder) if manifest.stage == "evaluate" else _tables(manifest)))
-    _show_alarms(_alarms(outcome))
+    _show_warnings(_warnings(outcome))
     peak = f", peak memory {memory(outcome.peak_rss)}" if outcome.peak_rss else ""
     terminal.show(f"{manifest.stage}: {outcome.folder} in {seconds(outcome.seconds)}{peak}")
 
@@ -60,42 +60,45 @@ def _tables(manifest: Manifest) -> list[object]:
 
 def _evaluation(folder: str) -> list[object]:
     """The results in evaluation.json."""
-    found = shards.read_json(shards.join(folder, "evaluation.json"))
-    return [terminal.table(*table) for table in evaluation.tables(found["tasks"])]
+    results = shards.read_json(shards.join(folder, "evaluation.json"))
+    return [terminal.table(*table) for table in evaluation.tables(results["tasks"])]
 
 
 def _encoded_line(encoded: Mapping[str, Any]) -> str:
-    """How encoding went: how much went to the library whole, and how many sentences were too long."""
-    sentences = max(encoded.get("sentences", 0), 1)
-    by_library, too_long = encoded.get("sentences_by_library", 0), encoded.get("sentences_too_long", 0)
-    joined = f"; {number(encoded['units_joined'])} phrases joined, of" if "units_joined" in encoded else ""
-    joined += f" {number(encoded['words_joined'])} words" if joined else ""
+    """How encoding went: how many sentences the library encoded, and how many were too long."""
+    sentences, too_long = encoded.get("sentences", 0), encoded.get("sentences_too_long", 0)
+    by_library = encoded.get("sentences_by_library", 0) / max(sentences, 1)
+    lost = f", which lost {number(encoded.get('tokens_too_long', 0))} tokens" if too_long else ""
+    joined = ""
+    if "units_joined" in encoded:
+        joined = f"; {number(encoded['units_joined'])} phrases joined, of {number(encoded['words_joined'])} words"
     return (
-        f"encoded {number(encoded.get('sentences', 0))} sentences, {by_library / sentences:.2%} of them by the library;"
-        f" {number(too_long)} longer than an instance, of which {number(encoded.get('tokens_too_long', 0))} tokens went"
-        f"{joined}"
+        f"{number(sentences)} sentences encoded ({by_library:.2%} by the library tokenizers), "
+        f"{number(too_long)} longer than an instance{lost}{joined}"
     )
 
 
 def _instances_table(manifest: Manifest) -> object:
     """Instances, tokens and ratios of both parts, side by side."""
     parts = {split: manifest.statistics.get(split, {}) for split in ("train", "heldout")}
-    values = {
-        split: {k: found.get(k, 0) for k in ("documents", "instances", "tokens")} | found.get("ratios", {})
-        for split, found in parts.items()
+    columns = {
+        split: {k: counts.get(k, 0) for k in ("documents", "instances", "tokens")} | counts.get("ratios", {})
+        for split, counts in parts.items()
     }
-    keys = list(dict.fromkeys(key for found in values.values() for key in found))
-    rows = [[words(key), *(number(found[key]) if key in found else "" for found in values.values())] for key in keys]
+    keys = list(dict.fromkeys(key for column in columns.values() for key in column))
+    rows = [
+        [words(key), *(number(column[key]) if key in column else "" for column in columns.values())] for key in keys
+    ]
     return terminal.table("Instances", ["", *parts], rows)
 
 
 def methods_table(methods: Mapping[str, Any]) -> object:
     """What each method of a deduplication left for the next."""
     rows = []
-    for name, found in methods.items():
-        left = [number(found.get("documents_out", 0)), size(found.get("text_bytes_out", 0))]
-        rows.append([name, *left, f"{dropped(found, 'documents'):.1%}", f"{dropped(found, 'text_bytes'):.1%}"])
-    return terminal.table("By method", ["method", "documents left", "text", "documents gone", "text gone"], rows)
+    for name, counts in methods.items():
+        left = [number(counts.get("documents_out", 0)), size(counts.get("text_bytes_out", 0))]
+        rows.append([name, *left, f"{dropped(counts, 'documents'):.1%}", f"{dropped(counts, 'text_bytes'):.1%}"])
+    return terminal.table("By method", ["method", "documents left", "text", "documents dropped", "text dropped"], rows)
 
 
 def languages_table(languages: Mapping[str, Any]) -> object:
@@ -104,11 +107,11 @@ def languages_table(languages: Mapping[str, Any]) -> object:
     rows = [
         [
             name,
-            number(found["words"]),
-            *(f"{found[key]:.3f}" for key in ("fertility", "bytes_per_token")),
-            *(f"{found[key]:.2%}" for key in shares),
+            number(figures["words"]),
+            *(f"{figures[key]:.3f}" for key in ("fertility", "bytes_per_token")),
+            *(f"{figures[key]:.2%}" for key in shares),
         ]
-        for name, found in languages.items()
+        for name, figures in languages.items()
     ]
     header = ["", "words", "tokens a word", "bytes a token", "unknown", "covered", "unseen"]
     return terminal.table("By language", header, rows)
@@ -138,51 +141,50 @@ def show_preview(preview: Preview) -> None:
     terminal.show(tally_table(preview.tallies))
     if preview.examples:
         terminal.show(_examples_table(preview))
-    found = preview.statistics
+    counts = preview.statistics
     terminal.show(
-        f"{preview.records:,} records read, {found['documents_in']:,} of them documents: "
-        f"{found['documents_out']:,} would be kept ({dropped(found, 'documents'):.1%} dropped); "
-        f"{size(found['text_bytes_in'])} of text, {size(found['text_bytes_out'])} kept "
-        f"({dropped(found, 'text_bytes'):.1%} dropped)",
+        f"{preview.records:,} records read, {counts['documents_in']:,} of them documents: "
+        f"{counts['documents_out']:,} would be kept ({dropped(counts, 'documents'):.1%} dropped); "
+        f"{size(counts['text_bytes_in'])} of text, {size(counts['text_bytes_out'])} kept "
+        f"({dropped(counts, 'text_bytes'):.1%} dropped)",
         *preview.notes,
     )
-    nothing = preview.stage == "clean" and not preview.notes
-    lines = warnings.of_shares(dropped(found, "documents"), dropped(found, "text_bytes"), nothing=nothing)
-    _show_alarms(lines + warnings.of_steps(steps, preview.language, preview.languages))
+    lines = warnings.of_shares(counts, nothing=preview.stage == "clean" and not preview.notes)
+    _show_warnings(lines + warnings.of_steps(steps, preview.language, preview.languages))
 
 
 def _examples_table(preview: Preview) -> object:
     """A few dropped texts a reason, with what the rule matched in each."""
     rows = [
         [reason, visible(row.get("detail") or ""), visible(" ".join(row["text"].split())[:EXAMPLE_CHARACTERS])]
-        for reason, found in sorted(preview.examples.items())
-        for row in found
+        for reason, examples in sorted(preview.examples.items())
+        for row in examples
     ]
     return terminal.table("Examples", ["reason", "what the rule saw", "text"], rows, words=True)
 
 
-def _show_alarms(lines: Sequence[str]) -> None:
+def _show_warnings(lines: Sequence[str]) -> None:
     for line in lines:
         terminal.console.print(line, style="bold red")
 
 
-def _alarms(outcome: Outcome) -> list[str]:
+def _warnings(outcome: Outcome) -> list[str]:
     """Warnings from the counts of a stage."""
-    statistics, is_clean = outcome.manifest.statistics, outcome.manifest.stage == "clean"
-    if outcome.manifest.stage == "train-vocab":
-        return warnings.of_vocabulary(outcome.manifest)
-    if outcome.manifest.stage == "build-instances":
-        return warnings.of_instances(outcome.manifest)
-    if outcome.manifest.stage == "pretrain":
-        return warnings.of_training(outcome.manifest)
-    if outcome.manifest.stage not in ("clean", "dedupe"):
+    manifest = outcome.manifest
+    if manifest.stage == "train-vocab":
+        return warnings.of_vocabulary(manifest)
+    if manifest.stage == "build-instances":
+        return warnings.of_instances(manifest)
+    if manifest.stage == "pretrain":
+        return warnings.of_training(manifest)
+    if manifest.stage not in ("clean", "dedupe"):
         return []
-    shares = (dropped(statistics, "documents"), dropped(statistics, "text_bytes"))
-    lines = warnings.of_shares(*shares, nothing=is_clean)  # a corpus without duplicates is usual
-    steps = steps_of(statistics, step_order(outcome.manifest))
-    if any(step.name == "language" and step.dropped > warnings.ALARM_HIGH for step in steps):
-        languages = warnings.languages_of(outcome.folder, outcome.manifest)
-        return lines + warnings.of_steps(steps, outcome.manifest.recipe["clean"]["language"], languages)
+    # A corpus without duplicates is usual.
+    lines = warnings.of_shares(manifest.statistics, nothing=manifest.stage == "clean")
+    steps = steps_of(manifest.statistics, step_order(manifest))
+    if any(step.name == "language" and step.dropped > warnings.MOST for step in steps):
+        languages = warnings.languages_of(outcome.folder, manifest)
+        return lines + warnings.of_steps(steps, manifest.recipe["clean"]["language"], languages)
     return lines + warnings.of_steps(steps, "", {})
 
 
@@ -193,7 +195,7 @@ def show_plan(plan: dict[str, Any]) -> None:
     terminal.show(terminal.table("Training plan", ["", "value"], [_planned(*each) for each in shown.items()]))
     if differs:
         terminal.show(terminal.table(f"Differences from {plan['preset']} as published", ["what"], differs))
-    _show_alarms(warnings.of_plan(plan))
+    _show_warnings(warnings.of_plan(plan))
 
 
 def _planned(key: str, value: Any) -> list[str]:
@@ -217,17 +219,11 @@ def show_run(outcomes: Sequence[tuple[str, Outcome]], report: str | None) -> Non
         rows = [[s.label, number(s.documents), size(s.text_bytes) if s.text_bytes else ""] for s in steps]
         terminal.show(terminal.table("Funnel", ["stage", "documents", "text"], rows))
     times = [
-        [
-            name,
-            "up to date" if o.skipped else seconds(o.seconds),
-            memory(o.peak_rss),
-            o.folder,
-        ]
-        for name, o in outcomes
+        [name, "up to date" if o.skipped else seconds(o.seconds), memory(o.peak_rss), o.folder] for name, o in outcomes
     ]
     terminal.show(terminal.table("Stages", ["stage", "time", "peak memory", "folder"], times))
     for name, outcome in outcomes:
-        _show_alarms([f"{name}: {line}" for line in _alarms(outcome)])
+        _show_warnings([f"{name}: {line}" for line in _warnings(outcome)])
     for name, outcome in outcomes:
         if name == "evaluate":
             terminal.show(*_evaluation(outcome.folder))

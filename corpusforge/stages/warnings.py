@@ -20,11 +20,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from corpusforge.documents.plan import Unit
-    from corpusforge.documents.records import FilePart
 
 UNKNOWN_BUILT = 0.05
-"""More unknown tokens than this in instances trigger a warning (own choice: learned from its own text, the families
-have below 0.1 % in English, and a vocabulary of another language has most)."""
+"""More unknown tokens than this in instances trigger a warning (own choice: vocabularies of every family, learned
+from the same English text, have below 0.1 %; with one of another language most tokens are unknown)."""
 
 UNKNOWN_LEARNED = 0.01
 """The same in the sample of a vocabulary, which could still be learned again."""
@@ -45,17 +44,17 @@ appendix A.2), and the value of more epochs decays to nothing (Muennighoff et al
 
 def of_vocabulary(manifest: Manifest) -> list[str]:
     """A warning where a vocabulary does not fit its text, with the flag that would fix it."""
-    found, section = manifest.statistics, manifest.recipe.get("vocab", {})
-    unknown, covered = found.get("unknown_rate", 0.0), found.get("character_coverage", 1.0)
-    if not found.get("sample_tokens") or (unknown <= UNKNOWN_LEARNED and covered >= COVERED):
+    statistics, section = manifest.statistics, manifest.recipe.get("vocab", {})
+    unknown, covered = statistics.get("unknown_rate", 0.0), statistics.get("character_coverage", 1.0)
+    if not statistics.get("sample_tokens") or (unknown <= UNKNOWN_LEARNED and covered >= COVERED):
         return []
     warning = (
         f"warning: of the sample {unknown:.2%} of tokens are unknown, and {covered:.2%} of characters have a token: "
     )
-    return [warning + _mend(section, found)]
+    return [warning + _mend(section, statistics)]
 
 
-def _mend(section: Mapping[str, Any], found: Mapping[str, Any]) -> str:
+def _mend(section: Mapping[str, Any], statistics: Mapping[str, Any]) -> str:
     """
     >>> _mend({"model": "wordpiece", "alphabet": 1000}, {"characters": 1000})
     'raise --alphabet, as 1,000 characters are kept, and --size with it'
@@ -64,10 +63,10 @@ def _mend(section: Mapping[str, Any], found: Mapping[str, Any]) -> str:
         return "the adopted vocabulary does not fit this text; take another, or learn one"
     if section.get("model") in SENTENCEPIECE:
         return "raise --coverage and --size"
-    kept, most = found.get("characters", 0), section.get("alphabet", 0)
+    kept, most = statistics.get("characters", 0), section.get("alphabet", 0)
     if kept >= most:
         return f"raise --alphabet, as {most:,} characters are kept, and --size with it"
-    if found.get("sample") == "not learned from":
+    if statistics.get("sample") == "not learned from":
         return "it does not fit the text of --sample; learn from text that is like it"
     return "lower --min-count, or give more text: these characters were in none of the words it learned from"
 
@@ -115,12 +114,12 @@ def of_plan(plan: Mapping[str, Any]) -> list[str]:
 
 def of_training(manifest: Manifest) -> list[str]:
     """A warning where a training ends above the unigram loss: the held-out loss where it was measured."""
-    found = manifest.statistics
+    statistics = manifest.statistics
     which, reference = "held-out MLM loss", "unigram loss of the same tokens"
-    loss, line = found.get("heldout_loss"), found.get("heldout_unigram")
+    loss, line = statistics.get("heldout_loss"), statistics.get("heldout_unigram")
     if loss is None or line is None:
         which, reference = "MLM loss", "unigram entropy of the corpus"
-        loss, line = found.get("mlm_loss"), found.get("unigram")
+        loss, line = statistics.get("mlm_loss"), statistics.get("unigram")
     if loss is None or line is None or loss < line:
         return []
     warning = f"warning: the {which} ({loss:.2f}) is not below the {reference} ({line:.2f})"
@@ -134,8 +133,8 @@ WORTH = 4 * MEGABYTE
 """Input a worker below which a second one brings nothing (own measurement: starting two takes 2.4 s, in which one
 cleans 3.7 MB of JSONL three times over)."""
 
-ALARM_HIGH = 0.9
-"""More dropped than this, of the documents or of the text, is worth a warning (spec of the cleaning peers: 90 %)."""
+MOST = 0.9
+"""A larger share dropped, of the documents or of the text, triggers a warning (own choice)."""
 
 LANGUAGE = "page:language"
 LANGUAGE_ROWS = 10_000
@@ -152,15 +151,20 @@ def dropped(statistics: Mapping[str, Any], what: str) -> float:
     return 1 - statistics.get(f"{what}_out", 0) / before if before else 0.0
 
 
-def of_shares(documents: float, text: float, *, nothing: bool = True) -> list[str]:
+def of_shares(statistics: Mapping[str, Any], *, nothing: bool = True) -> list[str]:
     """Warnings about the shares of documents and of text that were dropped. ``nothing``: also where none was.
 
-    >>> of_shares(0.5, 0.6), of_shares(0.0, 0.1), len(of_shares(0.0, 0.0)), len(of_shares(0.95, 0.6))
-    ([], [], 1, 1)
+    >>> of_shares({"documents_in": 0})
+    ['warning: there are no documents in the input; look at the rejects of the stage before']
+    >>> of_shares({"documents_in": 100, "documents_out": 5, "text_bytes_in": 100, "text_bytes_out": 40})
+    ['warning: 95% of documents and 60% of text are dropped; look at the reasons above']
     """
+    if not statistics.get("documents_in"):
+        return ["warning: there are no documents in the input; look at the rejects of the stage before"]
+    documents, text = dropped(statistics, "documents"), dropped(statistics, "text_bytes")
     if nothing and max(documents, text) <= 0:
         return ["warning: nothing is dropped; are the rules meant for this input?"]
-    if max(documents, text) > ALARM_HIGH:
+    if max(documents, text) > MOST:
         return [f"warning: {documents:.0%} of documents and {text:.0%} of text are dropped; look at the reasons above"]
     return []
 
@@ -169,7 +173,7 @@ def of_steps(steps: Sequence[CleaningStep], language: str, languages: Mapping[st
     """Warnings for steps that drop nearly all their input. ``languages``: as `count_languages` has them."""
     lines = []
     for step in steps:
-        if step.dropped > ALARM_HIGH:
+        if step.dropped > MOST:
             warning = f"warning: {step.name} drops {step.dropped:.0%} of the documents that reach it"
             lines.append(warning + (_of_language(language, languages) if step.name == "language" else ""))
     return lines
@@ -201,14 +205,14 @@ def count_languages(rejects: pa.RecordBatch) -> Counter[str]:
 
 
 def languages_of(folder: str, manifest: Manifest) -> Counter[str]:
-    """The same of the first `LANGUAGE_ROWS` such pages in the rejects of a finished folder; none where not kept."""
-    found: Counter[str] = Counter()
+    """The languages of the first `LANGUAGE_ROWS` such pages in a folder's rejects; none if it kept no rejects."""
+    languages: Counter[str] = Counter()
     for path in manifest.paths(folder, "rejects"):
         for batch in shards.read_shard(path):
-            found += count_languages(batch)
-            if found.total() >= LANGUAGE_ROWS:
-                return found
-    return found
+            languages += count_languages(batch)
+            if languages.total() >= LANGUAGE_ROWS:
+                return languages
+    return languages
 
 
 def of_units(units: Sequence[Unit], workers: int) -> str:
@@ -216,21 +220,18 @@ def of_units(units: Sequence[Unit], workers: int) -> str:
 
     Not below `WORTH` bytes a worker: that is done before a second process has started.
     """
+    from corpusforge.documents.plan import is_splittable
+
     parts = [part for unit in units for part in unit.parts]
     size = sum(part.size for part in parts) // max(workers, 1)
     if len(units) >= workers or size < WORTH:
         return ""
-    cut = size // MEGABYTE * MEGABYTE
-    whole = [part for part in parts if part.format != "parquet" and not _is_plain_jsonl(part)]
-    most = len(whole) + sum(-(-part.size // cut) for part in parts if part not in whole)
+    unit = size // MEGABYTE * MEGABYTE
+    most = sum(-(-p.size // unit) if p.size > unit and is_splittable(p.path, p.format) else 1 for p in parts)
     if most <= len(units):
         return ""
-    made = f"the input makes {len(units)} work unit{'s' if len(units) > 1 else ''} for {workers} workers"
-    return f"{made}; to use more of them: --set input.unit_megabytes={cut // MEGABYTE}"
-
-
-def _is_plain_jsonl(part: FilePart) -> bool:
-    return part.format == "jsonl" and not part.path.endswith((".gz", ".zst", ".bz2", ".xz"))
+    what = f"the input makes {len(units)} work unit{'s' if len(units) > 1 else ''} for {workers} workers"
+    return f"{what}; to use more of them: --set input.unit_megabytes={unit // MEGABYTE}"
 
 
 def check_read(paths: Sequence[str], statistics: Mapping[str, Any], tallies: Tallies, *, rejects: str = "") -> None:

@@ -16,7 +16,7 @@ from corpusforge import sections
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "corpusforge"
 FIELD = '    shout: bool = option(False, "warn loudly", flag="--shout/--whisper")\n    rejects: str = option('
-USE = '        execution.progress.say(f"shouting: {made.clean.shout}")\n        if manifest := claimed.finished():'
+USE = '        execution.progress.say(f"shouting: {recipe.clean.shout}")\n        if manifest := claimed.finished():'
 
 
 @pytest.fixture(scope="module")

@@ -82,7 +82,14 @@ def test_a_corpus_without_repeats_is_no_warning(tmp_path: Path) -> None:
         assert done.exit_code == 0 and "warning" not in done.output
 
 
-def test_chinese_read_as_english_is_told_its_flag(tmp_path: Path) -> None:
+def test_a_deduplication_of_no_documents_is_a_warning(tmp_path: Path) -> None:
+    clean = corpus(tmp_path / "clean", [])
+    for more in (["--dry-run"], []):
+        done = call("dedupe", clean, "--output", str(tmp_path / "out"), "--workers", "1", *more)
+        assert done.exit_code == 0 and "warning: there are no documents in the input" in said(done)
+
+
+def test_chinese_read_as_english_is_warned_about_with_its_flag(tmp_path: Path) -> None:
     rows = [json.dumps({"text": "\n".join([f"第{n}页。" + CHINESE] * 3)}) + "\n" for n in range(12)]
     (tmp_path / "in.jsonl").write_text("".join(rows))
     words = ["clean", str(tmp_path / "in.jsonl"), "--output", str(tmp_path / "out"), "--rules", "c4-zh", *OFF]
@@ -121,9 +128,14 @@ def unit(number: int, *files: tuple[str, str, int]) -> Unit:
         ([], 2, ""),
     ],
 )
-def test_fewer_units_than_workers_are_said_where_that_helps(units: list[Unit], workers: int, line: str) -> None:
-    said = warnings.of_units(units, workers)
-    assert line in said and bool(said) == bool(line)
+def test_fewer_units_than_workers_are_reported_where_that_helps(
+    units: list[Unit], workers: int, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for path in {part.path for unit in units for part in unit.parts}:
+        Path(path).write_bytes(b"\x1f\x8b" if path.endswith(".gz") else b"{}")
+    warning = warnings.of_units(units, workers)
+    assert line in warning and bool(warning) == bool(line)
 
 
 CHARACTERS = [chr(0x4E00 + n) for n in range(300)]
