@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.cost.changed_copy import ALL_PAGES, ROOT, copy_package, rows_of, run
+
 HEAD = 'kind = "fineweb"\ntitle = "Pages of our own"\n'
 OLD = f'{HEAD}[max_line_breaks_a_word]\nvalue = 0.5\nsource = "by eye"\n'
 NEW = f'{HEAD}[max_questions_a_word]\nvalue = 0.2\nsource = "by eye"\n'
 
-FIELD = """    max_questions_a_word: float = rule(0.0, "question marks for each word, at most")
-
-    def check(self, where: str) -> None:"""
+FIELD = '    max_questions_a_word: float = rule(0.0, "question marks for each word, at most")\n'
 CODE = """def _judge(found: Findings, rules: FinewebRules) -> None:
     marks = np.asarray(pc.count_substring(found.texts, "?")).astype(np.int64)
     share = shares(marks, found.words.counts)
@@ -30,20 +24,9 @@ CODE = """def _judge(found: Findings, rules: FinewebRules) -> None:
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package with one more rule in one file."""
-    root = tmp_path_factory.mktemp("copy")
-    for name in ("corpusforge", "pipelines", "rules", "sample_data"):
-        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
-    path = root / "corpusforge/clean/fineweb.py"
-    text = path.read_text("utf-8")
-    for old, new in (
-        ("    def check(self, where: str) -> None:", FIELD),
-        ("def _judge(found: Findings, rules: FinewebRules) -> None:\n", CODE),
-        ('    "page:list",\n)', '    "page:list",\n    "page:questions",\n)'),
-    ):
-        assert text.count(old) == 1 or old.startswith("    def check"), old
-        text = text.replace(old, new, 1)
-    path.write_text(text, "utf-8")
-    return root
+    last, judge, reason = "    max_line_breaks_a_word:", CODE.splitlines(keepends=True)[0], '    "page:list",\n)'
+    changes = [(last, FIELD + last), (judge, CODE), (reason, '    "page:list",\n    "page:questions",\n)')]
+    return copy_package(tmp_path_factory.mktemp("copy"), changes={"corpusforge/clean/fineweb.py": changes})
 
 
 def _clean(root: Path, folder: Path, pack: str) -> list[str]:
@@ -51,28 +34,23 @@ def _clean(root: Path, folder: Path, pack: str) -> list[str]:
     (folder / "pack.toml").write_text(pack)
     pages = ["A page that says things in one line.", "Who? What? Where? Why so?", "a\nb\nc\nd\ne"]
     (folder / "pages.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in pages))
-    words = [sys.executable, "-m", "corpusforge", "clean", str(folder / "pages.jsonl"), "--output", str(folder / "out")]
-    words += ["--rules", str(folder / "pack.toml"), "--language", "", "--badwords", "off", "--workers", "1"]
-    environment = os.environ | {"PYTHONPATH": str(root)}
-    done = subprocess.run(words, cwd=root, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return [row["text"] for path in (folder / "out/documents").iterdir() for row in pq.read_table(path).to_pylist()]
+    rules = ["--rules", str(folder / "pack.toml"), *ALL_PAGES]
+    run(root, "clean", str(folder / "pages.jsonl"), "--output", str(folder / "out"), *rules)
+    return [row["text"] for row in rows_of(folder / "out", "documents")]
 
 
 def test_a_pack_uses_the_new_rule(copy: Path, tmp_path: Path) -> None:
     kept = _clean(copy, tmp_path, NEW)
     assert kept == ["A page that says things in one line.", "a\nb\nc\nd\ne"]
-    rejects = [row for path in (tmp_path / "out/rejects").iterdir() for row in pq.read_table(path).to_pylist()]
-    assert [(row["reason"], row["detail"]) for row in rejects] == [
+    assert [(row["reason"], row["detail"]) for row in rows_of(tmp_path / "out", "rejects")] == [
         ("page:questions", "question marks a word 0.800 > 0.2")
     ]
 
 
-def test_a_pack_from_before_goes_on_working(copy: Path, tmp_path: Path) -> None:
-    """With the same result, and as the same run: the folder that the older code made is up to date."""
-    before = _clean(ROOT, tmp_path, OLD)
-    made = (tmp_path / "out/manifest.json").read_bytes()
-    assert (
-        _clean(copy, tmp_path, OLD) == before == ["A page that says things in one line.", "Who? What? Where? Why so?"]
-    )
-    assert (tmp_path / "out/manifest.json").read_bytes() == made
+def test_a_pack_from_before_still_works(copy: Path, tmp_path: Path) -> None:
+    """With the same result, and as the same run: the folder that the older code wrote is up to date."""
+    expected = ["A page that says things in one line.", "Who? What? Where? Why so?"]
+    assert _clean(ROOT, tmp_path, OLD) == expected
+    manifest = (tmp_path / "out/manifest.json").read_bytes()
+    assert _clean(copy, tmp_path, OLD) == expected
+    assert (tmp_path / "out/manifest.json").read_bytes() == manifest

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from corpusforge.dedupe.methods import method_run
 from corpusforge.sections.corpus import METHODS
+from tests.cost.changed_copy import ALL_PAGES, copy_package, rows_of, run
 
-ROOT = Path(__file__).resolve().parents[2]
-ROW = 'METHODS = {\n    "first-words": Method("documents of equal first words", ("min_words",)),\n'
+LINE = "METHODS = {\n"
+ROW = '    "first-words": Method("documents of equal first words", ("min_words",)),\n'
 MODULE = '''"""The method `first-words`: keep the first of the documents of a shard that begin with the same words."""
 
 import dataclasses
@@ -53,58 +49,35 @@ class FirstWordsWork:
                 output.write(written, position=position, size=0, tallies={}, statistics=counts)
             return output.finish()
 '''
-PACK = 'kind = "fineweb"\ntitle = "Nearly no rules"\n[max_line_breaks_a_word]\nvalue = 0.5\nsource = "by eye"\n'
 
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package with one more file and one more row."""
-    root = tmp_path_factory.mktemp("copy")
-    for name in ("corpusforge", "pipelines", "rules", "sample_data"):
-        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
-    (root / "corpusforge/dedupe/first_words.py").write_text(MODULE, "utf-8")
-    table = root / "corpusforge/sections/corpus.py"
-    text = table.read_text("utf-8")
-    assert text.count("METHODS = {\n") == 1
-    table.write_text(text.replace("METHODS = {\n", ROW), "utf-8")
-    return root
-
-
-def _run(root: Path, *words: str, code: int = 0) -> str:
-    environment = os.environ | {"PYTHONPATH": str(root)}
-    command = [sys.executable, "-m", "corpusforge", *words]
-    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stderr
-    return done.stdout + done.stderr
+    files, changes = (
+        {"corpusforge/dedupe/first_words.py": MODULE},
+        {"corpusforge/sections/corpus.py": [(LINE, LINE + ROW)]},
+    )
+    return copy_package(tmp_path_factory.mktemp("copy"), files, changes)
 
 
 @pytest.mark.parametrize("methods", ["first-words", "first-words,exact-spans"])
 def test_the_new_method_runs_alone_and_in_a_chain(methods: str, copy: Path, tmp_path: Path) -> None:
     texts = ["One page of text.", "One page of words.", "Another page here.", "Another page there."]
-    (tmp_path / "pages.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    (tmp_path / "pack.toml").write_text(PACK)
-    clean = [
-        "clean",
-        f"{tmp_path}/pages.jsonl",
-        "--rules",
-        f"{tmp_path}/pack.toml",
-        "--language",
-        "",
-        "--badwords",
-        "off",
-    ]
-    _run(copy, *clean, "--output", f"{tmp_path}/clean", "--workers", "1")
-    dedupe = ["dedupe", f"{tmp_path}/clean", "--method", methods, "--min-words", "2", "--workers", "1"]
-    _run(copy, *dedupe, "--output", f"{tmp_path}/out")
-    kept = [row["text"] for path in (tmp_path / "out/documents").iterdir() for row in pq.read_table(path).to_pylist()]
+    pages, clean = tmp_path / "pages.jsonl", str(tmp_path / "clean")
+    pages.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    run(copy, "clean", str(pages), "--output", clean, "--rules=", *ALL_PAGES)
+    dedupe = ["dedupe", clean, "--method", methods, "--min-words", "2", "--workers", "1"]
+    run(copy, *dedupe, "--output", f"{tmp_path}/out")
+    kept = [row["text"] for row in rows_of(tmp_path / "out", "documents")]
     assert kept == ["One page of text.", "Another page here."]
 
 
 def test_help_and_checks_know_the_new_method(copy: Path) -> None:
-    shown = " ".join(_run(copy, "dedupe", "--help").split())
+    shown = " ".join(run(copy, "dedupe", "--help").split())
     assert "first-words (documents of equal first words)" in shown
     assert "first-words, lines, exact-spans, near-spans: a document that lost text and has fewer left" in shown
-    wrong = _run(copy, "dedupe", ".", "--output", "out", "--method", "no-words", code=1)
+    wrong = run(copy, "dedupe", ".", "--output", "out", "--method", "no-words", code=1)
     assert "none of first-words, lines, exact-spans" in wrong
 
 

@@ -36,7 +36,9 @@ ROW = '    "token-pair": Named("mask_pairs", "fixed pairs of tokens"),\n'
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     files = {"corpusforge/instances/mask_pairs.py": FILE}
-    return copy_package(tmp_path_factory.mktemp("copy"), files, {"corpusforge/sections/instances.py": (LINE, ROW)})
+    return copy_package(
+        tmp_path_factory.mktemp("copy"), files, {"corpusforge/sections/instances.py": [(LINE, ROW + LINE)]}
+    )
 
 
 def test_a_new_unit_masks_stored_and_dynamic(copy: Path, tmp_path: Path) -> None:

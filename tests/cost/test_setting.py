@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import ast
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from corpusforge import sections
+from tests.cost.changed_copy import ALL_PAGES, ROOT, copy_package, run
 
-ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "corpusforge"
 FIELD = '    shout: bool = option(False, "warn loudly", flag="--shout/--whisper")\n    rejects: str = option('
 USE = '        execution.progress.say(f"shouting: {recipe.clean.shout}")\n        if manifest := claimed.finished():'
@@ -22,33 +18,17 @@ USE = '        execution.progress.say(f"shouting: {recipe.clean.shout}")\n      
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package with one more field in [clean] and one line that reads it."""
-    root = tmp_path_factory.mktemp("copy")
-    for name in ("corpusforge", "pipelines", "rules", "sample_data"):
-        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
-    _replace(root / "corpusforge/sections/corpus.py", "    rejects: str = option(", FIELD)
-    _replace(root / "corpusforge/stages/clean.py", "        if manifest := claimed.finished():", USE)
-    return root
-
-
-def _replace(path: Path, old: str, new: str) -> None:
-    text = path.read_text("utf-8")
-    assert text.count(old) == 1
-    path.write_text(text.replace(old, new), "utf-8")
-
-
-def _run(root: Path, *words: str) -> str:
-    environment = os.environ | {"PYTHONPATH": str(root)}
-    command = [sys.executable, "-m", "corpusforge", *words]
-    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout + done.stderr
+    field = ("    rejects: str = option(", FIELD)
+    use = ("        if manifest := claimed.finished():", USE)
+    changes = {"corpusforge/sections/corpus.py": [field], "corpusforge/stages/clean.py": [use]}
+    return copy_package(tmp_path_factory.mktemp("copy"), changes=changes)
 
 
 def test_a_new_setting_works_as_flag_in_a_recipe_and_by_set(copy: Path, tmp_path: Path) -> None:
     page, recipe = tmp_path / "page.jsonl", tmp_path / "loud.toml"
     page.write_text('{"text": "A page of text."}\n')
     recipe.write_text("[clean]\nshout = true\n")
-    words = ["clean", str(page), "--sentences", "builtin", "--badwords", "off", "--workers", "1", "--output"]
+    words = ["clean", str(page), *ALL_PAGES, "--output"]
     for number, (given, expected) in enumerate(
         [
             ([], "False"),
@@ -58,14 +38,14 @@ def test_a_new_setting_works_as_flag_in_a_recipe_and_by_set(copy: Path, tmp_path
             (["--set", "clean.shout=true"], "True"),
         ]
     ):
-        assert f"shouting: {expected}" in _run(copy, *words, str(tmp_path / str(number)), *given)
+        assert f"shouting: {expected}" in run(copy, *words, str(tmp_path / str(number)), *given)
     assert '"shout": true' in (tmp_path / "1/run.json").read_text()  # the digest of the stage knows it
 
 
 def test_a_new_setting_is_in_the_help_and_in_the_listing_of_a_recipe(copy: Path) -> None:
-    shown = " ".join(_run(copy, "clean", "--help").split())
+    shown = " ".join(run(copy, "clean", "--help").split())
     assert "--shout / --whisper warn loudly [default: --whisper]" in shown
-    assert "clean.shout" in _run(copy, "inspect", "quickstart")
+    assert "clean.shout" in run(copy, "inspect", "quickstart")
 
 
 @pytest.mark.parametrize("key", [key for key in sections.settings() if "." in key])
