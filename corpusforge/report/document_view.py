@@ -1,8 +1,8 @@
-"""One document in a terminal: a page with every line marked as kept or dropped, or the instances made from it.
+"""One document in a terminal: a page with every line marked as kept or dropped, or the instances built from it.
 
-The lines of a kept page are merged from its kept and its rejected lines, by line number. The lines of a page that was
-dropped whole were not written one by one, so the packs of the stage's manifest judge it again. Instances are looked up
-by the 64-bit key that their rows carry, a hash of the document's id (`seeds.document_keys`).
+The lines of a kept page are merged from its kept and its rejected lines by line number. The lines of a dropped page
+were not stored one by one, so the packs in the stage's manifest judge it again. Instances are looked up by their 64-bit
+key, a hash of the document's id (`seeds.document_keys`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Line = tuple[int, str, str | None]
 def show_document(path: str, prefix: str, rows: int = 5, skip: int = 0) -> list[RenderableType]:
     """The document whose id begins with ``prefix``. Raises `errors.InputMissing` if none or several do.
 
-    ``rows``, ``skip``: of its instances, in a folder of those.
+    ``rows``, ``skip``: which of its instances to show, in a folder of instances.
     """
     folder = _stage_folder(path)
     manifest = Manifest.load(folder)
@@ -46,15 +46,15 @@ def show_document(path: str, prefix: str, rows: int = 5, skip: int = 0) -> list[
     cuts = _rows(manifest, folder, "repeats", "document", prefix)
     names = {row["id"] for row in kept} | {row["document"] for row in (*rejected, *cuts)}
     if len(names) != 1:
-        what = "no document of that id" if not names else f"{len(names)} documents begin so"
+        what = "no document has this id" if not names else f"{len(names)} documents have ids that begin so"
         mend = "look for one with: corpusforge inspect SHARD" if not names else "write more characters of the id"
         raise errors.InputMissing(f"{folder}: {prefix}", what, mend)
     if manifest.stage == "dedupe" or cuts:
         lines: list[Line] = [(n, line, None) for row in kept for n, line in enumerate(row["text"].split("\n"))]
-        left = page(lines) if kept else Text("nothing of it is left", "bold red")
+        left = page(lines) if kept else Text("no text is left", "bold red")
         after = [Text("after:", "bold"), left] if cuts else [left]
-        came = duplicates.show_before(folder, manifest, next(iter(names)), cuts)
-        return [_about(kept, cuts), *came, *after, *duplicates.show_cuts(folder, manifest, cuts)]
+        before = duplicates.show_before(folder, manifest, next(iter(names)), cuts)
+        return [_about(kept, cuts), *before, *after, *duplicates.show_cuts(folder, manifest, cuts)]
     judged = judge(kept, rejected, manifest)
     shown = [_about(kept, rejected)]
     if judged.verdict:
@@ -74,10 +74,9 @@ class Judged(NamedTuple):
 
 def judge(kept: list[dict[str, Any]], rejected: list[dict[str, Any]], manifest: Manifest) -> Judged:
     """A page from its row of DOCUMENTS, if it was kept, and its rows of REJECTS."""
-    whole = [row for row in rejected if row["line"] is None]
-    if not whole:
+    row = next((row for row in rejected if row["line"] is None), None)
+    if row is None:
         return Judged("", "", merge(kept[0]["text"] if kept else "", rejected))
-    row = whole[0]
     verdict = f"{row['reason']} ({visible(row['detail'])})" if row["detail"] else str(row["reason"])
     plain: list[Line] = [(number, line, None) for number, line in enumerate(row["text"].split("\n"))]
     try:
@@ -97,12 +96,12 @@ def _stage_folder(path: str) -> str:
 
 
 def _rows(manifest: Manifest, folder: str, table: str, column: str, prefix: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for path in manifest.paths(folder, table):
         for batch in shards.read_shard(path):
             hits = batch.filter(pc.starts_with(batch.column(column), prefix))
-            found += hits.to_pylist() if hits.num_rows else []
-    return found
+            rows += hits.to_pylist() if hits.num_rows else []
+    return rows
 
 
 def _about(rows: list[dict[str, Any]], others: list[dict[str, Any]]) -> RenderableType:
@@ -112,15 +111,15 @@ def _about(rows: list[dict[str, Any]], others: list[dict[str, Any]]) -> Renderab
 
 
 def merge(text: str, rejected: list[dict[str, Any]]) -> list[Line]:
-    """Kept and rejected lines of a page in their order. Rejected lines have numbers; kept ones fill the gaps.
+    """Kept and rejected lines of a page in order. Rejected lines have numbers; kept ones fill the gaps.
 
     >>> merge("b\\nd", [{"line": 0, "text": "a", "reason": "line:x"}, {"line": 2, "text": "c", "reason": "line:y"}])
     [(0, 'a', 'line:x'), (1, 'b', None), (2, 'c', 'line:y'), (3, 'd', None)]
     """
     dropped = {row["line"]: row for row in rejected if row["line"] is not None}
     kept = text.split("\n") if text else []
-    places = (number for number in itertools.count() if number not in dropped)
-    lines: list[Line] = [(number, line, None) for number, line in zip(places, kept, strict=False)]
+    gaps = (number for number in itertools.count() if number not in dropped)
+    lines: list[Line] = [(number, line, None) for number, line in zip(gaps, kept, strict=False)]
     lines += [(number, row["text"], row["reason"]) for number, row in dropped.items()]
     return sorted(lines)
 
@@ -128,15 +127,15 @@ def merge(text: str, rejected: list[dict[str, Any]]) -> list[Line]:
 COLORS = ("cyan", "yellow", "magenta", "green", "blue", "red", "bright_cyan", "bright_magenta")
 
 
-def shades(lines: list[Line], shades: int = len(COLORS)) -> dict[str, int]:
-    """A shade for each rule that took a line, the most frequent rules first; from ``shades`` on they come back.
+def shades(lines: list[Line]) -> dict[str, int]:
+    """A number for each rule that dropped a line, the most frequent rules first, modulo the number of `COLORS`.
 
     >>> shades([(0, "Menu", "line:x"), (1, "Stay.", None), (2, "Home", "line:x"), (3, "It.", "line:y")])
     {'line:x': 0, 'line:y': 1}
     """
     counts = Counter(reason for _, text, reason in lines if reason and text)
     ordered = sorted(counts, key=lambda reason: (-counts[reason], reason))
-    return {reason: number % shades for number, reason in enumerate(ordered)}
+    return {reason: number % len(COLORS) for number, reason in enumerate(ordered)}
 
 
 def page(lines: list[Line]) -> RenderableType:
@@ -155,7 +154,7 @@ def page(lines: list[Line]) -> RenderableType:
 
 
 def _judge(text: str, manifest: Manifest) -> list[Line]:
-    """Lines of a page judged again, without language and word lists: the page's own verdict is known already."""
+    """The lines of a page judged again, without language and word lists: the verdict on the page is known."""
     from corpusforge.clean.cleaner import cleaner_of, explain
     from corpusforge.sections import Clean
 
@@ -164,11 +163,11 @@ def _judge(text: str, manifest: Manifest) -> list[Line]:
 
 
 def _packs(manifest: Manifest) -> list[Pack]:
-    """The packs of a stage with the values they had then; of manifests that keep no values, as they are now."""
+    """The packs of a stage with the values in its manifest; if it has none (older versions), the present packs."""
     from corpusforge.clean.packs import load_pack, recorded_pack
 
-    kept = [step for step in manifest.recipe.get("steps", []) if "pack" in step]
-    recorded = [recorded_pack(step["step"], step["pack"]) for step in kept]
+    steps = [step for step in manifest.recipe.get("steps", []) if "pack" in step]
+    recorded = [recorded_pack(step["step"], step["pack"]) for step in steps]
     if recorded and None not in recorded:
         return [pack for pack in recorded if pack]
     names = manifest.recipe.get("clean", {}).get("rules", ["c4-tfds-3.1"])
@@ -179,48 +178,50 @@ ID_DIGITS, KEY_DIGITS = 32, 16
 """Hex digits of DOCUMENTS.id and of INSTANCES.document (`schemas`)."""
 
 
-def show_instances_of(folder: str, manifest: Manifest, wanted: str, rows: int, skip: int) -> list[RenderableType]:
-    """Its rows in each table: ``rows`` of them after the first ``skip``.
+def show_instances_of(folder: str, manifest: Manifest, name: str, rows: int, skip: int) -> list[RenderableType]:
+    """The instances of a document in each table: ``rows`` of them after the first ``skip``.
 
-    Raises `errors.InputMissing` if none or several documents are meant.
+    ``name``: its id, its key, or the first digits of its key. Raises `errors.InputMissing` if none or several match.
     """
-    low, high = _keys(folder, wanted)
+    low, high = _keys(folder, name)
     shown: list[RenderableType] = []
-    met: set[int] = set()
+    documents: set[int] = set()
     for table in manifest.shards:
-        found = []
+        batches = []
         for path in manifest.paths(folder, table):
             for batch in shards.read_shard(path):
                 keys = batch.column("document").to_numpy()
-                if bool(((keys >= low) & (keys <= high)).any()):
-                    found.append(batch.filter(pa.array((keys >= low) & (keys <= high))))
-        if found:
-            rows_of = pa.Table.from_batches(found)
-            met |= set(pc.unique(rows_of["document"]).to_pylist())
-            shown += _table(shards.join(folder, table), rows_of, rows, skip)
-    if len(met) != 1:
-        what = f"{len(met)} documents begin so" if met else "no instance is of that document"
-        none = f"see keys with: corpusforge inspect {folder}/train; or write all {ID_DIGITS} digits of a document's id"
-        raise errors.InputMissing(f"{folder}: {wanted}", what, "write more characters of the key" if met else none)
+                matches = (keys >= low) & (keys <= high)
+                if matches.any():
+                    batches.append(batch.filter(pa.array(matches)))
+        if batches:
+            instances = pa.Table.from_batches(batches)
+            documents |= set(pc.unique(instances["document"]).to_pylist())
+            shown += _table(shards.join(folder, table), instances, rows, skip)
+    if len(documents) > 1:
+        what = f"{len(documents)} documents have keys that begin so"
+        raise errors.InputMissing(f"{folder}: {name}", what, "write more characters of the key")
+    if not documents:
+        mend = f"see keys with: corpusforge inspect {folder}/train; or write all {ID_DIGITS} digits of a document's id"
+        raise errors.InputMissing(f"{folder}: {name}", "no instance belongs to this document", mend)
     return shown
 
 
-def _table(path: str, found: pa.Table, rows: int, skip: int) -> list[RenderableType]:
-    some = found.slice(skip, rows)
-    which = (
-        f"rows {skip} to {skip + some.num_rows - 1} of {found.num_rows:,}" if some.num_rows else "no rows after these"
-    )
-    title = Text(f"{path}, of this document: {which}", "bold")
-    return [title, *tables.show_instances(f"{path}/part", some)] if some.num_rows else [title]
+def _table(path: str, instances: pa.Table, rows: int, skip: int) -> list[RenderableType]:
+    selected = instances.slice(skip, rows)
+    if not selected.num_rows:
+        return [Text(f"{path}, of this document: no rows after the first {instances.num_rows:,}", "bold")]
+    title = f"{path}, of this document: rows {skip} to {skip + selected.num_rows - 1} of {instances.num_rows:,}"
+    return [Text(title, "bold"), *tables.show_instances(f"{path}/part", selected)]
 
 
-def _keys(folder: str, wanted: str) -> tuple[np.uint64, np.uint64]:
-    """The first and the last key that is meant."""
-    digits = wanted.lower()
+def _keys(folder: str, name: str) -> tuple[np.uint64, np.uint64]:
+    """The lowest and the highest key that matches."""
+    digits = name.lower()
     if re.fullmatch(f"[0-9a-f]{{{ID_DIGITS}}}", digits):
         key = seeds.document_keys([digits])[0]
         return key, key
     if not re.fullmatch(f"[0-9a-f]{{1,{KEY_DIGITS}}}", digits):
         mend = f"write 1 to {KEY_DIGITS} hex digits of the key that rows show, or the {ID_DIGITS} of a document's id"
-        raise errors.InputMissing(f"{folder}: {wanted}", "is neither a key nor an id", mend)
+        raise errors.InputMissing(f"{folder}: {name}", "is neither a key nor an id", mend)
     return np.uint64(int(digits.ljust(KEY_DIGITS, "0"), 16)), np.uint64(int(digits.ljust(KEY_DIGITS, "f"), 16))

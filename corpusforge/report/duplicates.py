@@ -1,9 +1,9 @@
 """What deduplication did to one document: the text before with its cuts marked, and where each copy is kept now.
 
 A row of REPEATS names the copy that was kept when its method ran. A later row or method may have removed that copy in
-turn; `follow_copies` follows it when a person asks, so that it is not stored twice. The text before is not stored twice
-either: it is read from the stage that was deduplicated, if that folder is still beside this one. Marks are characters
-and colors both, so that a pipe shows what a terminal does.
+turn; `follow_copies` finds this out on request, so that it need not be stored. Nor is the text before stored twice: it
+is read from the stage that was deduplicated, if that folder is still beside this one. Marks are both characters and
+colors, so that a pipe shows what a terminal does.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import RenderableType
 from rich.text import Text
 
 from corpusforge import errors, shards
+from corpusforge.report.gather import rows_by_id
 from corpusforge.report.plain import visible
 from corpusforge.report.tables import reason_style
 from corpusforge.shards import Manifest
@@ -27,32 +27,33 @@ Row = dict[str, Any]
 """A row of REPEATS."""
 
 HOPS = 16
-"""Rows followed at most; each costs a look through the table."""
+"""Most rows that are followed; each step reads the table once."""
 
-_HEAD, _LEAST = 24, 6
-"""Letters that identify a passage: a few words; and fewer at the truncated end of a text."""
+_HEAD_LETTERS, _MIN_LETTERS = 24, 6
+"""Letters that identify a passage (a few words), and the fewest at the truncated end of a text."""
 
-_SLACK = 0.1
-"""Copies that count as equal may differ in length by white space, punctuation and case: so much of it, at most."""
+_LENGTH_TOLERANCE = 0.1
+"""Equal copies may differ in white space, punctuation and case, and so by at most this share of their length."""
 
 IN_INDEX = "page:in-index"
 """The copy is in another run."""
 
 
 def follow_copies(folder: str, manifest: Manifest, cuts: Sequence[Row]) -> list[list[Row]]:
-    """For each row: the row that removed its kept copy, then the row that removed that row's copy, and so on."""
-    found: list[list[Row]] = [[] for _ in cuts]
+    """For each row its trail: the row that removed its kept copy, then the row that removed that row's copy, ..."""
+    trails: list[list[Row]] = [[] for _ in cuts]
     last = dict(enumerate(cuts))
     methods = list(manifest.recipe.get("dedupe", {}).get("method", []))
     for _ in range(HOPS):
         last = {k: row for k, row in last.items() if row["kept_document"] is not None and row["reason"] != IN_INDEX}
-        of = _rows_of(manifest, folder, {row["kept_document"] for row in last.values()})
-        taken = {k: _taker(row, _since(row, of.get(row["kept_document"], []), methods)) for k, row in last.items()}
-        took = {k: _carried(last[k], row) for k, row in taken.items() if row is not None}
-        last = {k: row for k, row in took.items() if row not in found[k]}
+        rows = rows_by_id(folder, manifest, "repeats", {row["kept_document"] for row in last.values()})
+        later = {k: _since(row, rows.get(row["kept_document"], []), methods) for k, row in last.items()}
+        removals = {k: _removal(row, later[k]) for k, row in last.items()}
+        followed = {k: _copy_within(last[k], row) for k, row in removals.items() if row is not None}
+        last = {k: row for k, row in followed.items() if row not in trails[k]}
         for k, row in last.items():  # a few rows: those of the document that is shown
-            found[k].append(row)
-    return found
+            trails[k].append(row)
+    return trails
 
 
 def describe_copy(cut: Row, trail: Sequence[Row]) -> str:
@@ -65,67 +66,57 @@ def describe_copy(cut: Row, trail: Sequence[Row]) -> str:
     """
     if cut["kept_document"] is None:
         return ""
-    first, text = cut, _place(cut)
+    first, text = cut, _location(cut)
     for row in trail:
-        done = "dropped" if _is_page(row) else "cut"
-        text += f", {_how_much(cut, row)} was {done} by {row['method']} ({row['reason']})"
+        removed = "dropped" if _is_page(row) else "cut"
+        text += f", {_extent(cut, row)} was {removed} by {row['method']} ({row['reason']})"
         if row["kept_document"] is not None:
-            text += f" and {_place(row)}"
+            text += f" and {_location(row)}"
         cut = row
     if trail and _is_page(cut) and cut["kept_document"] == first["document"]:
-        text += ", which is this document: no copy of it need be left"
+        text += ", which is this document: there may be no copy left"
     return text + (", and so on" if len(trail) == HOPS else "")
 
 
-def _how_much(cut: Row, row: Row) -> str:
+def _extent(cut: Row, row: Row) -> str:
+    """How much of the copy of ``cut`` was removed by ``row``."""
     if _is_page(row):
         return "which itself"
     if not _begins_in(cut, row):
         return "part of which"
-    size = len(cut["text"].encode())
-    return "which itself" if row["stop"] - cut["kept_start"] >= (1 - _SLACK) * size else "the beginning of which"
+    shortest = (1 - _LENGTH_TOLERANCE) * len(cut["text"].encode())
+    return "which itself" if row["stop"] - cut["kept_start"] >= shortest else "the beginning of which"
 
 
-def _place(row: Row) -> str:
+def _location(row: Row) -> str:
     if row["reason"] == IN_INDEX:
         return f"kept in {row['kept_document']} of an index"
     at = "" if row["kept_start"] is None or _is_page(row) else f" {row.get('at', 'at')} byte {row['kept_start']}"
     return f"kept in {row['kept_document']}{at}"
 
 
-def _rows_of(manifest: Manifest, folder: str, documents: set[str]) -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = {}
-    wanted = pa.array(sorted(documents), pa.string())
-    for path in manifest.paths(folder, "repeats") if documents else []:
-        for batch in shards.read_shard(path):
-            hits = batch.filter(pc.is_in(batch.column("document"), value_set=wanted))
-            for row in hits.to_pylist() if hits.num_rows else []:
-                found.setdefault(row["document"], []).append(row)
-    return found
-
-
 def _since(cut: Row, rows: Sequence[Row], methods: Sequence[str]) -> list[Row]:
-    """Rows of the method that names the copy and of later methods: earlier cuts were no part of the copy."""
+    """Rows of the method that names the copy and of later ones: what was cut earlier was not part of the copy."""
     if cut["method"] not in methods:
         return list(rows)
     return [row for row in rows if row["method"] in methods[methods.index(cut["method"]) :]]
 
 
-def _taker(cut: Row, rows: Sequence[Row]) -> Row | None:
+def _removal(cut: Row, rows: Sequence[Row]) -> Row | None:
     """Of the rows of the document with the copy, the one that removed the copy or a part of it."""
     pages = [row for row in rows if _is_page(row)]
-    pieces = [] if _is_page(cut) else [row for row in rows if not _is_page(row)]
-    begun = [row for row in pieces if _begins_in(cut, row)]
-    shared = [row for row in pieces if _shares(cut, row)]
-    if begun:  # inside a row may lie what an earlier method had cut: the shorter of two is the earlier one
-        return min(begun, key=lambda row: row["stop"] - row["start"])
-    return next(iter((*pages, *shared)), None)
+    passages = [] if _is_page(cut) else [row for row in rows if not _is_page(row)]
+    containing = [row for row in passages if _begins_in(cut, row)]
+    overlapping = [row for row in passages if _overlaps(cut, row)]
+    if containing:  # a row may contain what an earlier method had cut: the shorter of two is the earlier one
+        return min(containing, key=lambda row: row["stop"] - row["start"])
+    return next(iter((*pages, *overlapping)), None)
 
 
-def _carried(cut: Row, row: Row) -> Row:
-    """The row that took a copy, with its own copy begun where that of the cut lies in it.
+def _copy_within(cut: Row, row: Row) -> Row:
+    """The row that removed a copy, its own kept copy beginning where the copy of ``cut`` does.
 
-    Copies that count as equal may differ in length, so that this is a place near by.
+    Equal copies may differ in length, so this position is approximate.
     """
     if _is_page(row) or _is_page(cut) or not _begins_in(cut, row):
         return row
@@ -139,20 +130,20 @@ def _is_page(row: Row) -> bool:
 
 
 def _begins_in(cut: Row, row: Row) -> bool:
-    """Whether the copy of ``cut`` begins in what ``row`` took."""
+    """Whether the copy of ``cut`` begins in what ``row`` removed."""
     return bool(row["start"] <= cut["kept_start"] < row["stop"])
 
 
-def _shares(cut: Row, row: Row) -> bool:
-    """Whether ``row`` took a later part of the copy: it lies there, and begins with words of the cut.
+def _overlaps(cut: Row, row: Row) -> bool:
+    """Whether ``row`` removed a later part of the copy: its position fits, and it begins with words of the cut.
 
-    Copies that count as equal may differ in length, so places alone do not tell where the copy ends.
+    Equal copies may differ in length, so positions alone do not show where the copy ends.
     """
     if not cut["kept_start"] < row["start"] < cut["kept_start"] + len(cut["text"].encode()):
         return False
-    taken, copy = _letters(row["text"])[:_HEAD], _letters(cut["text"])
-    places = (k for k in range(len(copy)) if copy.startswith(taken[:_LEAST], k))
-    return any(taken.startswith(copy[k : k + len(taken)]) for k in places)
+    removed, copy = _letters(row["text"])[:_HEAD_LETTERS], _letters(cut["text"])
+    starts = (k for k in range(len(copy)) if copy.startswith(removed[:_MIN_LETTERS], k))
+    return any(removed.startswith(copy[k : k + len(removed)]) for k in starts)
 
 
 def _letters(text: str) -> str:
@@ -161,7 +152,7 @@ def _letters(text: str) -> str:
 
 COLORS = {"lines": "yellow", "exact-spans": "red", "near-spans": "magenta", "documents": "cyan"}
 OTHER = "blue"
-"""Of a method that this version does not know."""
+"""The color of a method that this version does not know."""
 
 
 class Before(NamedTuple):
@@ -174,32 +165,32 @@ class Before(NamedTuple):
 def text_before(folder: str, manifest: Manifest, document: str) -> Before:
     """The text as it entered the stage, if the stage it came from is still beside this one and readable."""
     if shards.is_remote(folder):
-        return Before(None, "the text before is not shown: it is only searched for beside local folders")
-    trouble = "no folder beside this one holds the deduplicated text"
+        return Before(None, "the text before is not shown: it is searched for only beside local folders")
+    problem = "no folder beside this one holds the text that was deduplicated"
     try:
         for beside, upstream in _beside(folder):
             if upstream.content.get("documents") == manifest.upstream.get("documents"):
                 try:
                     text = _text_of(upstream.paths(beside, "documents"), document)
                 except (OSError, errors.CorpusForgeError) as error:
-                    trouble = " ".join(str(error).split())  # another folder may hold a copy that can be read
+                    problem = " ".join(str(error).split())  # another folder may hold a readable copy
                     continue
                 if text is not None:
                     return Before(text, "")
     except OSError as error:
-        trouble = f"{error.filename}: {error.strerror}"
-    return Before(None, f"the text before is missing: {visible(trouble)}")
+        problem = f"{error.filename}: {error.strerror}"
+    return Before(None, f"the text before is missing: {visible(problem)}")
 
 
 def _beside(folder: str) -> Iterator[tuple[str, Manifest]]:
-    """The finished stages in the parent folder of this one; anything else there is skipped."""
+    """The finished stages in the parent folder of this one."""
     for beside in sorted(Path(folder).resolve().parent.iterdir()):
         try:
-            found = Manifest.load(str(beside)) if beside.is_dir() else None
+            manifest = Manifest.load(str(beside)) if beside.is_dir() else None
         except (OSError, errors.CorpusForgeError):
             continue
-        if found:
-            yield str(beside), found
+        if manifest:
+            yield str(beside), manifest
 
 
 def _text_of(paths: Sequence[str], document: str) -> str | None:
@@ -212,9 +203,9 @@ def _text_of(paths: Sequence[str], document: str) -> str | None:
 
 
 def mark_cuts(text: str, cuts: Sequence[dict[str, Any]]) -> Text:
-    """The text with every cut between marks, in the color of its method; ``cuts``: rows of REPEATS.
+    """The text with every cut between marks, in the color of its method. ``cuts``: rows of REPEATS.
 
-    If several methods cut it, each mark names its method. Text dropped with its page is marked as well.
+    If several methods cut the text, each mark names its method. Text dropped with its page is marked as well.
 
     >>> row = {"reason": "span:repeated", "method": "exact-spans", "start": 4, "stop": 8}
     >>> page = {"reason": "page:few-words", "method": "exact-spans", "start": 0, "stop": 11}
@@ -225,18 +216,18 @@ def mark_cuts(text: str, cuts: Sequence[dict[str, Any]]) -> Text:
     owner = np.full(len(raw), -1)
     names = list(dict.fromkeys(_name(cut) for cut in cuts))
     methods = {_name(cut): cut["method"] for cut in cuts}
-    # A dropped page is the rest after all cuts, so its marks are drawn first. A cut may contain an earlier method's
-    # cut: the shorter of two rows is the earlier one, and drawn on top.
+    # A dropped page is what all cuts left, so its marks are drawn first. A cut may contain an earlier method's cut: the
+    # shorter of two rows is the earlier one, and drawn on top.
     for cut in sorted(cuts, key=lambda row: (not _is_page(row), row["start"] - row["stop"])):
-        place = slice(None) if _is_page(cut) else slice(cut["start"], cut["stop"])
-        owner[place] = names.index(_name(cut))
+        removed = slice(None) if _is_page(cut) else slice(cut["start"], cut["stop"])
+        owner[removed] = names.index(_name(cut))
     edges = np.r_[0, np.flatnonzero(np.diff(owner)) + 1, len(raw)]
     shown = Text()
     for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-        piece = "\n".join(visible(line) for line in raw[first:last].decode(errors="replace").split("\n"))
+        part = "\n".join(visible(line) for line in raw[first:last].decode(errors="replace").split("\n"))
         name = names[owner[first]] if first < last and owner[first] >= 0 else ""
         label = f"{name}: " if len(names) > 1 else ""
-        shown.append(f"[-{label}{piece}-]" if name else piece, COLORS.get(methods[name], OTHER) if name else "")
+        shown.append(f"[-{label}{part}-]" if name else part, COLORS.get(methods[name], OTHER) if name else "")
     return shown
 
 
@@ -248,16 +239,16 @@ def show_before(folder: str, manifest: Manifest, document: str, cuts: Sequence[R
     """The text as it entered the stage, and why the page was dropped if it was; nothing if no text was removed."""
     if not cuts:
         return []
-    went = [
+    drops = [
         Text(f"the page was dropped: {row['reason']}, by {row['method']}", f"bold {reason_style(row['reason'])}")
         for row in cuts
-        if row["reason"].startswith("page:")
+        if _is_page(row)
     ]
-    found = text_before(folder, manifest, document)
-    if found.text is None:
-        return [*went, Text(found.why_not, "dim")]
+    before = text_before(folder, manifest, document)
+    if before.text is None:
+        return [*drops, Text(before.why_not, "dim")]
     title = Text("before, with what was cut [-between marks-]:", "bold")
-    return [*went, title, mark_cuts(found.text, cuts)]
+    return [*drops, title, mark_cuts(before.text, cuts)]
 
 
 def show_cuts(folder: str, manifest: Manifest, cuts: Sequence[Row]) -> list[RenderableType]:
@@ -266,7 +257,7 @@ def show_cuts(folder: str, manifest: Manifest, cuts: Sequence[Row]) -> list[Rend
     try:
         trails = follow_copies(folder, manifest, ordered)
     except (OSError, errors.CorpusForgeError):
-        trails = [[] for _ in ordered]  # shards moved away: the rows at hand are still valid
+        trails = [[] for _ in ordered]  # the shards were moved: the rows already read are still valid
     shown: list[RenderableType] = []
     for cut, trail in zip(ordered, trails, strict=True):
         kept = describe_copy(cut, trail)

@@ -1,12 +1,12 @@
 """Examples for a report: dropped lines and pages by reason, and duplicates beside the kept copy.
 
-Only the beginning of the shards is read (a report must not take longer than the run), so a rare reason may have no
-example.
+Only the first rows of the shards are read, so that a report does not take longer than the run; a rare reason may have
+no example.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +17,16 @@ from corpusforge import errors, shards
 
 PER_REASON = 4
 ROWS_READ = 400_000
-"""Most rows looked at: about a second of reading."""
+"""Most rows read of a table: about a second."""
+
+REPEATS_SHOWN = 12
+CONTEXT_BYTES = 160
+"""Bytes shown before and after a kept copy."""
 
 
 @dataclass(frozen=True)
 class Dropped:
-    """The shown columns of a row of REJECTS. ``line``: -1 for whole pages."""
+    """The columns of a row of REJECTS that are shown. ``line``: -1 for whole pages."""
 
     reason: str
     where: str
@@ -33,7 +37,7 @@ class Dropped:
 
 @dataclass(frozen=True)
 class Repeat:
-    """A row of REPEATS and the place of its kept copy. ``kept``: (text before, the copy, text after) there."""
+    """A row of REPEATS. ``kept``: (text before, the copy, text after) in the document of the kept copy."""
 
     reason: str
     document: str
@@ -42,32 +46,35 @@ class Repeat:
     kept: tuple[str, str, str] | None
 
 
-def dropped(paths: Sequence[str], each: int = PER_REASON) -> dict[str, list[Dropped]]:
-    """Up to ``each`` rows for every reason of the rejects shards, no text twice."""
-    found: dict[str, list[Dropped]] = {}
+def dropped(paths: Sequence[str]) -> dict[str, list[Dropped]]:
+    """Up to `PER_REASON` rows with different texts for every reason in the shards of REJECTS."""
+    examples: dict[str, list[Dropped]] = {}
     for batch in _batches(paths):
         reasons = batch.column("reason").cast(pa.string())
         for reason in pc.unique(reasons).to_pylist():  # a loop over reasons, of which there are a few dozen
-            rows = found.setdefault(reason, [])
-            if len(rows) < each:
-                picked = batch.filter(pc.equal(reasons, reason)).slice(0, 64 * each)
-                _add(rows, picked.to_pylist(), each)
-    return found
+            rows = examples.setdefault(reason, [])
+            if len(rows) < PER_REASON:
+                picked = batch.filter(pc.equal(reasons, reason)).slice(0, 64 * PER_REASON)
+                _add(rows, picked.to_pylist())
+    return examples
 
 
-def _add(rows: list[Dropped], picked: list[dict[str, Any]], each: int) -> None:
+def _add(rows: list[Dropped], picked: list[dict[str, Any]]) -> None:
     seen = {row.text for row in rows}
     for row in picked:
-        blank = row["line"] is not None and not row["text"]  # blank lines are dropped too, and show nothing
-        if len(rows) < each and row["text"] not in seen and not blank:
+        blank = row["line"] is not None and not row["text"]  # blank lines are dropped too, but show nothing
+        if len(rows) < PER_REASON and row["text"] not in seen and not blank:
             seen.add(row["text"])
             line = -1 if row["line"] is None else row["line"]
             where = row["url"] or f"{row['source']} #{row['position']}"
             rows.append(Dropped(row["reason"], where, line, row["detail"] or "", row["text"]))
 
 
-def repeats(paths: Sequence[str], documents: Sequence[str], most: int = 12) -> list[Repeat]:
-    """Up to ``most`` removed duplicates, most frequent texts first, with kept copies looked up in ``documents``."""
+def repeats(paths: Sequence[str], documents: Sequence[str]) -> list[Repeat]:
+    """Up to `REPEATS_SHOWN` removed duplicates, most frequent texts first.
+
+    ``documents``: shards in which the kept copies are looked up.
+    """
     rows: list[dict[str, Any]] = []
     for batch in _batches(paths):
         rows += batch.slice(0, 2000).to_pylist()
@@ -78,37 +85,37 @@ def repeats(paths: Sequence[str], documents: Sequence[str], most: int = 12) -> l
     chosen: dict[str, dict[str, Any]] = {}
     for row in sorted(spans, key=lambda row: (-counts[row["text"]], row["text"])):
         chosen.setdefault(row["text"], row)
-    picked = list(chosen.values())[:most]
-    texts = find_texts(documents, {row["kept_document"] for row in picked})
+    picked = list(chosen.values())[:REPEATS_SHOWN]
+    texts = _find_texts(documents, {row["kept_document"] for row in picked})
     return [
         Repeat(row["reason"], row["document"], row["text"], row["kept_document"], _around(texts, row)) for row in picked
     ]
 
 
-def _around(texts: dict[str, str], row: dict[str, Any], margin: int = 160) -> tuple[str, str, str] | None:
+def _around(texts: dict[str, str], row: dict[str, Any]) -> tuple[str, str, str] | None:
     text = texts.get(row["kept_document"])
     if text is None:
         return None
-    data, start = text.encode(), row["kept_start"] or 0  # a whole document has no place in the other
+    data, start = text.encode(), row["kept_start"] or 0  # of a whole document, the beginning is shown
     stop = start + len(row["text"].encode())
-    parts = (data[max(0, start - margin) : start], data[start:stop], data[stop : stop + margin])
+    parts = (data[max(0, start - CONTEXT_BYTES) : start], data[start:stop], data[stop : stop + CONTEXT_BYTES])
     before, copy, after = (part.decode("utf-8", "ignore") for part in parts)
     return before, copy, after
 
 
-def find_texts(paths: Sequence[str], ids: set[str]) -> dict[str, str]:
-    """Texts of documents by id, as far as they are found in the beginning of the shards."""
-    found: dict[str, str] = {}
+def _find_texts(paths: Sequence[str], ids: set[str]) -> dict[str, str]:
+    """Texts of documents by id, of those among the first rows of the shards."""
+    texts: dict[str, str] = {}
     wanted = pa.array(sorted(ids), pa.string())
     for batch in _batches(paths):
         hits = batch.filter(pc.is_in(batch.column("id"), value_set=wanted))
-        found |= dict(zip(hits.column("id").to_pylist(), hits.column("text").to_pylist(), strict=True))
-        if len(found) == len(ids):
+        texts |= dict(zip(hits.column("id").to_pylist(), hits.column("text").to_pylist(), strict=True))
+        if len(texts) == len(ids):
             break
-    return found
+    return texts
 
 
-def _batches(paths: Sequence[str]) -> Any:
+def _batches(paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
     left = ROWS_READ
     for path in paths:
         try:
@@ -118,4 +125,4 @@ def _batches(paths: Sequence[str]) -> Any:
                 if left <= 0:
                     return
         except errors.ManifestInvalid:
-            continue  # shards may have been moved away since; the numbers in the manifest stand without examples
+            continue  # the shards were moved or damaged: the numbers in the manifest are shown without examples

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from corpusforge.report.gather import Step
@@ -20,13 +20,14 @@ BLUE, ORANGE, GREEN, RED, PURPLE, GREY = "#3b7dd8", "#e08a3c", "#2f9e77", "#d149
 """Distinguishable with the most common kinds of color blindness, and readable on white and on near-black."""
 
 RUNS = (BLUE, ORANGE, GREEN, PURPLE, GREY)
-"""Of runs in one picture; red is the line of word frequencies."""
+"""Colors of runs in one plot; red is the unigram entropy."""
 
 SCOPES = {"record": PURPLE, "page": ORANGE, "line": BLUE, "span": RED}
+"""Colors of reasons by what was dropped."""
 
 
 def _graph() -> Any:
-    import plotly.graph_objects as go  # 0.3 s: only the report needs it
+    import plotly.graph_objects as go  # takes 0.3 s to import
 
     return go
 
@@ -48,7 +49,7 @@ def _finish(figure: go.Figure, height: int, **layout: Any) -> go.Figure:
 
 
 def funnel_figure(steps: Sequence[Step]) -> go.Figure:
-    """Documents and text of every step as two funnels side by side; raw records have no text of their own."""
+    """Documents and text of every step as two funnels side by side; raw records have only a number of documents."""
     from plotly.subplots import make_subplots
 
     go = _graph()
@@ -72,7 +73,7 @@ def funnel_figure(steps: Sequence[Step]) -> go.Figure:
 
 
 def reasons_figure(rows: Mapping[str, int], unit: str) -> go.Figure:
-    """One bar a reason, the largest on top, colored by the kind of drop: record, page, line or span."""
+    """One bar per reason, the largest on top, colored by what was dropped: record, page, line or span."""
     go = _graph()
     ordered = sorted(rows.items(), key=lambda item: item[1])
     figure = go.Figure(
@@ -91,18 +92,18 @@ def reasons_figure(rows: Mapping[str, int], unit: str) -> go.Figure:
     return _finish(figure, 90 + 30 * len(ordered), bargap=0.35)
 
 
-def histogram_figure(counts: Sequence[float], title: str, width: int = 1) -> go.Figure:
-    """A histogram whose bins begin at 0 and are ``width`` wide; long ones are drawn in at most 128 bars."""
+def histogram_figure(counts: Sequence[float], title: str) -> go.Figure:
+    """A histogram whose bins start at 0 and have a width of 1, merged into at most 128 bars."""
     go = _graph()
     each = max(1, math.ceil(len(counts) / 128))
     bars = [sum(counts[start : start + each]) for start in range(0, len(counts), each)]
-    left = [k * each * width for k in range(len(bars))]
-    labels = [f"{at:,}" if each * width == 1 else f"{at:,} to {at + each * width - 1:,}" for at in left]
+    left = [k * each for k in range(len(bars))]
+    labels = [f"{at:,}" if each == 1 else f"{at:,} to {at + each - 1:,}" for at in left]
     figure = go.Figure(
         go.Bar(
             x=left,
             y=bars,
-            width=each * width,
+            width=each,
             offset=0,
             customdata=labels,
             marker={"color": BLUE, "line": {"width": 0}},
@@ -114,7 +115,7 @@ def histogram_figure(counts: Sequence[float], title: str, width: int = 1) -> go.
 
 
 def compared_figure(histograms: Mapping[str, Sequence[float]], labels: Sequence[object], title: str) -> go.Figure:
-    """Histograms over the same bins, each as shares of its own sum, trailing empty bins left out."""
+    """Histograms over the same bins, each as shares of its own sum, without trailing empty bins."""
     go = _graph()
     used = max((k + 1 for counts in histograms.values() for k, count in enumerate(counts) if count), default=1)
     figure = go.Figure()
@@ -135,7 +136,7 @@ def compared_figure(histograms: Mapping[str, Sequence[float]], labels: Sequence[
 
 
 def shares_figure(shares: Mapping[str, Mapping[str, float]]) -> go.Figure:
-    """One bar a row, cut into its shares."""
+    """One bar per row, divided into shares."""
     go = _graph()
     figure = go.Figure()
     kinds = dict.fromkeys(kind for values in shares.values() for kind in values)
@@ -159,28 +160,28 @@ def shares_figure(shares: Mapping[str, Mapping[str, float]]) -> go.Figure:
 
 
 def fertility_figure(values: Mapping[str, float]) -> go.Figure:
-    """One bar a language, in the order given from the top."""
+    """Tokens per word: one bar per language, in the given order from the top."""
     go = _graph()
     ordered = list(values.items())[::-1]
     figure = go.Figure(
         go.Bar(
-            y=[re.sub(r"[^\w-]", "?", name)[:16] for name, _ in ordered],  # a label may not bring its own mark-up
+            y=[re.sub(r"[^\w-]", "?", name)[:16] for name, _ in ordered],  # a label may not contain markup
             x=[value for _, value in ordered],
             orientation="h",
             marker={"color": BLUE},
             texttemplate="%{x:.3f}",
             textposition="outside",
             cliponaxis=False,
-            hovertemplate="%{y}: %{x:.4f} tokens a word<extra></extra>",
+            hovertemplate="%{y}: %{x:.4f} tokens per word<extra></extra>",
         )
     )
-    figure.update_xaxes(title="tokens a word", range=[0, 1.15 * max(values.values(), default=1)])
+    figure.update_xaxes(title="tokens per word", range=[0, 1.15 * max(values.values(), default=1)])
     figure.update_yaxes(type="category")
     return _finish(figure, 90 + 26 * len(values), bargap=0.35)
 
 
 def frequencies_figure(ranks: Sequence[int], occurrences: Sequence[int]) -> go.Figure:
-    """Occurrences by rank, both axes logarithmic: a straight line where text obeys Zipf's law."""
+    """Occurrences by rank, both axes logarithmic: a straight line if the text obeys Zipf's law."""
     go = _graph()
     hover = "rank %{x:,}: %{y:,} times<extra></extra>"
     trace = go.Scatter(
@@ -193,7 +194,7 @@ def frequencies_figure(ranks: Sequence[int], occurrences: Sequence[int]) -> go.F
 
 
 def loss_figure(log: Sequence[Mapping[str, Any]], unigram: float | None) -> go.Figure:
-    """Training and held-out loss by step, each with its unigram line; the accuracy below it."""
+    """Training and held-out loss by step, each with its unigram line; accuracy below."""
     from plotly.subplots import make_subplots
 
     go = _graph()
@@ -201,7 +202,7 @@ def loss_figure(log: Sequence[Mapping[str, Any]], unigram: float | None) -> go.F
     for row, key, name, color, mode in (
         (1, "mlm_loss", "training loss", BLUE, "lines"),
         (1, "heldout_loss", "held-out loss", ORANGE, "lines+markers"),
-        (1, "heldout_unigram", "held-out, by word frequencies", GREY, "lines+markers"),
+        (1, "heldout_unigram", "unigram, held-out", GREY, "lines+markers"),
         (1, "pair_loss", "pair loss", PURPLE, "lines"),
         (2, "mlm_accuracy", "training accuracy", GREEN, "lines"),
         (2, "heldout_accuracy", "held-out accuracy", RED, "lines+markers"),
@@ -212,23 +213,27 @@ def loss_figure(log: Sequence[Mapping[str, Any]], unigram: float | None) -> go.F
             trace = go.Scatter(x=steps, y=values, name=name, mode=mode, line={"color": color, "width": 2})
             figure.add_trace(trace, row, 1)
     if unigram is not None:
-        label = {"text": f"unigram entropy {unigram:.3f}", "font": {"color": RED}}
-        figure.add_hline(y=unigram, line={"dash": "dash", "color": RED}, label=label, row=1, col=1)
-        figure.add_trace(  # an invisible point, so that the range of the axis takes the line in
+        _draw_entropy(figure, unigram)
+        figure.add_trace(  # an invisible point, so that the range of the axis includes the line
             go.Scatter(x=[log[-1]["step"]], y=[unigram], mode="markers", opacity=0, showlegend=False, hoverinfo="skip"),
             1,
             1,
         )
-    figure.update_yaxes(title="nats a masked token", row=1, col=1)
+    figure.update_yaxes(title="nats per masked token", row=1, col=1)
     figure.update_yaxes(title="accuracy", tickformat=".0%", row=2, col=1)
     figure.update_xaxes(title="step", row=2, col=1)
     return _finish(figure, 460, hovermode="x unified")
 
 
+def _draw_entropy(figure: go.Figure, entropy: float) -> None:
+    label = {"text": f"unigram entropy {entropy:.3f}", "font": {"color": RED}}
+    figure.add_hline(y=entropy, line={"dash": "dash", "color": RED}, label=label, row=1, col=1)
+
+
 def losses_figure(
-    curves: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]], lines: Mapping[str, float]
+    curves: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]], entropies: Set[float]
 ) -> go.Figure:
-    """Losses of several runs over tokens read, held-out ones dotted, with each unigram entropy; rates below."""
+    """Losses of several runs over tokens read, held-out ones dotted, with unigram entropies; learning rates below."""
     from plotly.subplots import make_subplots
 
     go = _graph()
@@ -238,24 +243,23 @@ def losses_figure(
         for row, key, label, dash, mode in (
             (1, "mlm_loss", name, "solid", "lines"),
             (1, "heldout_loss", f"{name}, held-out", "dot", "lines+markers"),
-            (2, "lr", f"{name}, rate", "solid", "lines"),
+            (2, "lr", f"{name}, learning rate", "solid", "lines"),
         ):
             if curve.get(key):
                 tokens, values = zip(*curve[key], strict=True)
                 style = {"color": color, "width": 2, "dash": dash}
                 trace = go.Scatter(x=tokens, y=values, name=label, mode=mode, line=style, showlegend=row == 1)
                 figure.add_trace(trace, row, 1)
-    for value in sorted(set(lines.values())):
-        words = {"text": f"unigram entropy {value:.3f}", "font": {"color": RED}}
-        figure.add_hline(y=value, line={"dash": "dash", "color": RED}, label=words, row=1, col=1)
-    figure.update_yaxes(title="nats a masked token", row=1, col=1)
+    for entropy in sorted(entropies):
+        _draw_entropy(figure, entropy)
+    figure.update_yaxes(title="nats per masked token", row=1, col=1)
     figure.update_yaxes(title="learning rate", row=2, col=1)
     figure.update_xaxes(title="tokens read", row=2, col=1)
     return _finish(figure, 520, hovermode="x unified")
 
 
 def scores_figure(scores: Mapping[str, float], chance: float = 0.5) -> go.Figure:
-    """One bar a task with its share of right answers, and a line at chance."""
+    """One bar per task with its share of correct answers, and a line at chance."""
     go = _graph()
     ordered = sorted(scores.items(), key=lambda item: item[1])
     figure = go.Figure(

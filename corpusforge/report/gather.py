@@ -1,6 +1,6 @@
 """Read everything that reports show of a run or of one stage, and the funnel: what each stage kept.
 
-Missing files stay empty. Damaged ones are named in ``Found.problems`` and left out, because the report of an
+What is missing stays empty. Damaged files are named in ``Run.problems`` and left out, because the report of an
 unfinished or broken run is the one that matters most.
 """
 
@@ -10,6 +10,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from corpusforge import errors, shards
 from corpusforge.shards import Manifest
@@ -22,13 +25,15 @@ FOLDERS = {
     "pretrain": "pretrain",
     "evaluate": "evaluate",
 }
-"""Stages in the order of the line, and their folders (the same in every run)."""
+"""Stages in pipeline order, and their folders (the same in every run)."""
 
 
 @dataclass
-class Found:
-    """A run. ``timings``: ``timing.json`` by stage; ``log``: lines of ``log.jsonl``; ``problems``: for a person;
-    ``alone``: the stage, where the folder is that of one stage and not of a run."""
+class Run:
+    """What is in the folder of a run, or of one stage (``alone`` names it then, and is "" otherwise).
+
+    ``timings``: ``timing.json`` by stage; ``log``: lines of ``log.jsonl``; ``problems``: sentences for the reader.
+    """
 
     folder: str
     manifests: dict[str, Manifest] = field(default_factory=dict)
@@ -39,75 +44,79 @@ class Found:
     alone: str = ""
 
     def path(self, stage: str) -> str:
-        """Folder of a stage of this run."""
+        """The folder of a stage."""
         return self.folder if stage == self.alone else shards.join(self.folder, FOLDERS[stage])
 
     def statistics(self, stage: str) -> dict[str, Any]:
-        """Statistics of a stage; empty where it has not run."""
+        """The statistics of a stage; empty if it has not run."""
         return self.manifests[stage].statistics if stage in self.manifests else {}
 
+    def last_figures(self) -> dict[str, Any]:
+        """The last value of every figure in the training log."""
+        return {key: value for line in self.log for key, value in line.items() if value is not None}
 
-def gather(run_dir: str) -> Found:
-    """Read the folder of a run or of a stage. Raises `errors.InputMissing` if nothing of either is in it."""
-    found = Found(str(run_dir).rstrip("/"))
-    if not shards.exists(found.folder):
-        raise errors.InputMissing(found.folder, "no such folder", "check the path")
-    found.alone = _stage_in(found)
-    for stage in [found.alone] if found.alone else FOLDERS:
-        _read_stage(found, stage)
-    if found.alone in ("", "pretrain"):
-        found.log = read_log(found, shards.join(found.path("pretrain"), "log.jsonl"))
+
+def gather(run_dir: str) -> Run:
+    """Read the folder of a run or of a stage. Raises `errors.InputMissing` if it holds neither."""
+    run = Run(str(run_dir).rstrip("/"))
+    if not shards.exists(run.folder):
+        raise errors.InputMissing(run.folder, "no such folder", "check the path")
+    run.alone = _stage_in(run)
+    for stage in [run.alone] if run.alone else FOLDERS:
+        _read_stage(run, stage)
+    if run.alone in ("", "pretrain"):
+        run.log = read_log(run, shards.join(run.path("pretrain"), "log.jsonl"))
     evaluation = {}
-    if found.alone in ("", "evaluate"):
-        evaluation = _read_json(found, shards.join(found.path("evaluate"), "evaluation.json"))
-    found.evaluation = evaluation if isinstance(evaluation, dict) else {}
-    if not (found.manifests or found.log or found.evaluation):
+    if run.alone in ("", "evaluate"):
+        evaluation = _read_json(run, shards.join(run.path("evaluate"), "evaluation.json"))
+    run.evaluation = evaluation if isinstance(evaluation, dict) else {}
+    if not (run.manifests or run.log or run.evaluation):
         mend = "name the folder that corpusforge run wrote (runs/NAME)"
-        raise errors.InputMissing(found.folder, "; ".join(found.problems) or "holds no finished stage", mend)
-    return found
+        raise errors.InputMissing(run.folder, "; ".join(run.problems) or "holds no finished stage", mend)
+    return run
 
 
-def _stage_in(found: Found) -> str:
-    """The stage whose folder this is; "" for a run's, whose stages have folders of their own in it."""
+def _stage_in(run: Run) -> str:
+    """The stage whose folder this is; "" for the folder of a run, which contains the folders of its stages."""
     for name in (shards.MANIFEST, "run.json"):
-        note = _read_json(found, shards.join(found.folder, name))
-        if isinstance(note, dict) and note.get("stage") in FOLDERS:
-            return str(note["stage"])
+        about = _read_json(run, shards.join(run.folder, name))
+        if isinstance(about, dict) and about.get("stage") in FOLDERS:
+            return str(about["stage"])
     return ""
 
 
-def _read_stage(found: Found, stage: str) -> None:
-    folder = found.path(stage)
-    timing = _read_json(found, shards.join(folder, "timing.json"))
+def _read_stage(run: Run, stage: str) -> None:
+    folder = run.path(stage)
+    timing = _read_json(run, shards.join(folder, "timing.json"))
     if isinstance(timing, dict):
-        found.timings[stage] = timing
+        run.timings[stage] = timing
     if not shards.exists(shards.join(folder, shards.MANIFEST)):
         if shards.exists(folder):
-            found.problems.append(f"{stage}: begun, not finished (no manifest in {folder})")
+            run.problems.append(f"{stage}: begun, not finished (no manifest in {folder})")
         return
     try:
-        found.manifests[stage] = Manifest.load(folder)
+        run.manifests[stage] = Manifest.load(folder)
     except errors.ManifestInvalid as error:
-        found.problems.append(str(error))
+        run.problems.append(str(error))
 
 
-def _read_json(found: Found, path: str) -> Any:
+def _read_json(run: Run, path: str) -> Any:
     if not shards.exists(path):
         return None
     try:
         return shards.read_json(path)
     except ValueError as error:
-        found.problems.append(f"{path}: {error}")
+        run.problems.append(f"{path}: {error}")
         return None
 
 
-def read_log(found: Found, path: str) -> list[dict[str, Any]]:
-    """The lines of a training log that belong to a step; others are counted in ``found.problems``."""
+def read_log(run: Run, path: str) -> list[dict[str, Any]]:
+    """The lines of a training log that name a step; the number of other lines goes into ``run.problems``."""
     if not shards.exists(path):
         return []
     with shards.open_binary(path) as file:
         lines = file.read().decode("utf-8", "replace").splitlines()
-    rows, bad = [], 0
+    rows, unreadable = [], 0
     for line in lines:  # one line every few steps: thousands, not millions
         try:
             row = json.loads(line)
@@ -116,14 +125,14 @@ def read_log(found: Found, path: str) -> list[dict[str, Any]]:
         if isinstance(row, dict) and isinstance(row.get("step"), int | float):
             rows.append(row)
         else:
-            bad += 1
-    if bad:
-        found.problems.append(f"{path}: {bad} unreadable lines")
+            unreadable += 1
+    if unreadable:
+        run.problems.append(f"{path}: {unreadable} unreadable lines")
     return rows
 
 
 def search(value: Any, word: str) -> Iterator[tuple[str, Any]]:
-    """Key and value of everything below a nested dict whose key contains a word.
+    """Yield each key that contains a word, with its value, at any depth of a nested dict.
 
     >>> list(search({"mlm": {"unigram_loss": 6.5}}, "unigram"))
     [('unigram_loss', 6.5)]
@@ -135,9 +144,22 @@ def search(value: Any, word: str) -> Iterator[tuple[str, Any]]:
             yield from search(inner, word)
 
 
+def rows_by_id(folder: str, manifest: Manifest, table: str, ids: set[str]) -> dict[str, list[dict[str, Any]]]:
+    """The rows of these documents in a table of a stage, by the id of their document."""
+    column = "id" if table == "documents" else "document"
+    rows: dict[str, list[dict[str, Any]]] = {}
+    value_set = pa.array(sorted(ids), pa.string())
+    for path in manifest.paths(folder, table) if ids else []:
+        for batch in shards.read_shard(path):
+            hits = batch.filter(pc.is_in(batch.column(column), value_set=value_set))
+            for row in hits.to_pylist() if hits.num_rows else []:
+                rows.setdefault(row[column], []).append(row)
+    return rows
+
+
 @dataclass(frozen=True)
 class Step:
-    """What was there at one point of the line. ``text_bytes``: of text in UTF-8; for raw records, as stored."""
+    """The documents at one point of the pipeline. ``text_bytes``: of UTF-8 text; for raw records, as stored."""
 
     label: str
     documents: int
@@ -165,14 +187,14 @@ def funnel(manifests: Mapping[str, Manifest]) -> list[Step]:
         if documents not in statistics:
             continue
         step = Step(label, int(statistics[documents]), int(statistics.get(size, 0)), stage)
-        same = steps and steps[-1].stage != stage and steps[-1].documents == step.documents
-        if not same:
+        is_counted = steps and steps[-1].stage != stage and steps[-1].documents == step.documents
+        if not is_counted:
             steps.append(step)
     return steps
 
 
 def share(step: Step, first: Step) -> float:
-    """Documents of a step as a share of another's; 0 where there were none.
+    """Documents of a step as a share of those of another; 0 if the other has none.
 
     >>> share(Step("b", 1, 10, "clean"), Step("a", 4, 40, "clean"))
     0.25
@@ -182,7 +204,7 @@ def share(step: Step, first: Step) -> float:
 
 @dataclass(frozen=True)
 class CleaningStep:
-    """What a step of cleaning left. ``dropped``: share of the documents that came to it; 0 for the first entry."""
+    """What a step of cleaning left. ``dropped``: share of its input documents; 0 for the first entry."""
 
     name: str
     documents: int
@@ -191,7 +213,7 @@ class CleaningStep:
 
 
 def steps_of(statistics: Mapping[str, Any], order: Sequence[str]) -> list[CleaningStep]:
-    """The funnel inside the stage clean: documents read, then each pack and test; [] if none is recorded.
+    """The funnel inside the stage clean: documents read, then what each pack and test left; [] if not recorded.
 
     ``order``: names of the steps as they ran (`step_order`), since statistics keep them sorted by name.
 
@@ -204,12 +226,12 @@ def steps_of(statistics: Mapping[str, Any], order: Sequence[str]) -> list[Cleani
     names = [name for name in order if name in recorded]
     if not names:
         return []
-    found = [CleaningStep("documents read", statistics["documents_in"], statistics["text_bytes_in"], 0.0)]
+    steps = [CleaningStep("documents read", statistics["documents_in"], statistics["text_bytes_in"], 0.0)]
     for name in names:
-        left, came = recorded[name], found[-1].documents
-        lost = 1 - left["documents"] / came if came else 0.0
-        found.append(CleaningStep(name, left["documents"], left["text_bytes"], lost))
-    return found
+        left, before = recorded[name], steps[-1].documents
+        dropped = 1 - left["documents"] / before if before else 0.0
+        steps.append(CleaningStep(name, left["documents"], left["text_bytes"], dropped))
+    return steps
 
 
 def step_order(manifest: Manifest) -> list[str]:

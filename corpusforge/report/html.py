@@ -1,25 +1,29 @@
 """HTML of the reports: the page around the sections, and its elements (escaped text, tables, plots).
 
-Every value that was not written in this package goes through `text`, which escapes it. A page needs no network:
-plotly's script is embedded, and a content security policy forbids the page to load anything.
+Every value that does not come from this package goes through `text`, which escapes it. A page needs no network:
+plotly's script is embedded, and a content security policy forbids loading anything.
 """
 
 from __future__ import annotations
 
 import html
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from corpusforge import errors
-from corpusforge.report.plain import cut, visible
+from corpusforge.report.plain import truncate, visible
 
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 
 
-def frame(name: str, body: Sequence[str], titles: Mapping[str, str]) -> str:
-    """A page of sections, with a menu of those that are there. ``titles``: by anchor."""
+def frame(name: str, body: Sequence[str]) -> str:
+    """A page with a menu of its sections.
+
+    Raises `errors.ExtraMissing` without plotly.
+    """
     try:
         from plotly.offline import get_plotlyjs
     except ImportError:
@@ -34,29 +38,29 @@ def frame(name: str, body: Sequence[str], titles: Mapping[str, str]) -> str:
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{text(name)}: CorpusForge report</title>\n<style>{style}</style>\n"
         f"<script>{get_plotlyjs()}</script></head>\n<body>\n<header><h1>{text(name)}</h1>"
-        f"{_contents(body, titles)}</header>\n<main>\n{''.join(body)}\n</main>\n"
+        f"{_menu(body)}</header>\n<main>\n{''.join(body)}\n</main>\n"
         f"<script>{script}</script>\n</body></html>\n"
     )
 
 
-def _contents(body: Sequence[str], titles: Mapping[str, str]) -> str:
-    there = [(name, title) for name, title in titles.items() if any(f'<section id="{name}"' in part for part in body)]
-    return "<nav>" + "".join(f'<a href="#{name}">{title}</a>' for name, title in there) + "</nav>"
+def _menu(body: Sequence[str]) -> str:
+    headings = [heading for part in body for heading in re.findall('<section id="([^"]+)"><h2>(.*?)</h2>', part)]
+    return "<nav>" + "".join(f'<a href="#{name}">{title}</a>' for name, title in headings) + "</nav>"
 
 
 def text(value: object, most: int = 100_000) -> str:
-    """A value as HTML that shows it and does nothing else.
+    """A value escaped for HTML, control characters made visible.
 
     >>> text("<script>alert(1)</script>")
     '&lt;script&gt;alert(1)&lt;/script&gt;'
     """
-    return html.escape(cut(visible(str(value)), most), quote=True)
+    return html.escape(truncate(visible(str(value)), most), quote=True)
 
 
 def table(
     header: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Sequence[int] = (), wide: bool = False
 ) -> str:
-    """A table of escaped cells. ``numbers``: columns set flush right; ``wide``: as wide as the page."""
+    """A table of escaped cells. ``numbers``: right-aligned columns; ``wide``: as wide as the page."""
 
     def cells(tag: str, row: Sequence[object]) -> str:
         style = [' class="number"' if at in numbers else "" for at in range(len(row))]
@@ -72,28 +76,28 @@ def table(
 
 
 def grid(pairs: Iterable[tuple[str, str]]) -> str:
-    """Names and short values in as many columns as there is room for."""
-    made = "".join(f"<div><dt>{text(name)}</dt><dd>{text(value)}</dd></div>" for name, value in pairs)
-    return f'<dl class="grid">{made}</dl>' if made else ""
+    """Names and short values in as many columns as fit."""
+    cells = "".join(f"<div><dt>{text(name)}</dt><dd>{text(value)}</dd></div>" for name, value in pairs)
+    return f'<dl class="grid">{cells}</dl>' if cells else ""
 
 
 class Markup(str):
-    """HTML that was made here and is not to be escaped again."""
+    """HTML from this package, which is not escaped again."""
 
 
 def quote(value: str, most: int = 600) -> Markup:
-    """Text of the corpus, its lines kept, in a box of its own direction."""
+    """Corpus text with its line breaks, in a box whose writing direction does not affect the page."""
     return Markup(f'<bdi class="quote">{text(value, most)}</bdi>')
 
 
 def details(summary: str, inner: str) -> str:
-    """Something that opens on a click. ``inner`` is HTML."""
+    """A block that opens on a click. ``inner`` is HTML."""
     return f"<details><summary>{text(summary)}</summary>{inner}</details>"
 
 
 def plot(figure: Any, label: str) -> str:
-    """A plotly figure as data for the page's script. ``label``: what a screen reader says."""
-    # Inside a script element only "<" could end the data early.
+    """A plotly figure as data for the page's script. ``label``: the text for screen readers."""
+    # Only "<" could end a script element early.
     data = json.dumps(json.loads(figure.to_json()), separators=(",", ":")).replace("<", "\\u003c")
     height = int(figure.layout.height)
     return (
@@ -103,7 +107,7 @@ def plot(figure: Any, label: str) -> str:
 
 
 def section(title: str, name: str, *parts: str) -> str:
-    """A part of the page with a heading and an anchor; empty if there are no parts."""
+    """A section of the page with a heading and the anchor ``name``; "" if all parts are empty."""
     inner = "\n".join(part for part in parts if part)
     return f'<section id="{text(name)}"><h2>{text(title)}</h2>\n{inner}</section>' if inner else ""
 
@@ -114,6 +118,6 @@ def paragraph(inner: str) -> str:
 
 
 def tiles(pairs: Iterable[tuple[str, str]]) -> str:
-    """A few large figures in a row."""
-    made = "".join(f"<div><b>{text(value)}</b><span>{text(name)}</span></div>" for name, value in pairs)
-    return f'<div class="tiles">{made}</div>' if made else ""
+    """A row of large figures."""
+    cells = "".join(f"<div><b>{text(value)}</b><span>{text(name)}</span></div>" for name, value in pairs)
+    return f'<div class="tiles">{cells}</div>' if cells else ""

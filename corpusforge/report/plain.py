@@ -1,7 +1,7 @@
-"""Text of a corpus made safe to look at: nothing in it may steer a terminal or a browser.
+"""Values as text for people: corpus text that cannot control a terminal or browser, numbers, sizes and durations.
 
-Control characters become their pictures (U+2400 block), characters that reverse the writing direction become their
-code in brackets (CVE-2021-42574 is about those), long texts are cut. Escaping for HTML or rich is left to the caller.
+Control characters become their pictures (U+2400 block), characters that change the writing direction become their
+code in brackets (see CVE-2021-42574). Escaping for HTML or rich is left to the caller.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _VISIBLE: dict[int, int | str] = {**_PICTURES, **_CODES}
 
 
 def visible(text: str) -> str:
-    """The text with every character that would steer instead of show made visible.
+    """The text with every control character made visible.
 
     >>> visible("a\\x1b[31mred")
     'a␛[31mred'
@@ -23,17 +23,17 @@ def visible(text: str) -> str:
     return text.translate(_VISIBLE)
 
 
-def cut(text: str, most: int) -> str:
-    """At most ``most`` characters; what was cut is marked.
+def truncate(text: str, most: int) -> str:
+    """At most ``most`` characters; an ellipsis marks a truncated text.
 
-    >>> cut("abcdef", 4)
+    >>> truncate("abcdef", 4)
     'abcd…'
     """
     return text if len(text) <= most else text[:most] + "…"
 
 
 def number(value: float) -> str:
-    """A number a person reads: thousands apart, four significant digits, or all before the point.
+    """A number for people: thousands separated, four significant digits or all those before the point.
 
     >>> number(1234567), number(0.123456), number(3.0), number(float("nan"))
     ('1,234,567', '0.1235', '3', 'nan')
@@ -46,7 +46,7 @@ def number(value: float) -> str:
 
 
 def shown(value: object) -> str:
-    """A number as `number` does it, anything else as it is.
+    """Numbers as `number` formats them, anything else as `str`.
 
     >>> shown(0.5), shown("a")
     ('0.5', 'a')
@@ -55,7 +55,7 @@ def shown(value: object) -> str:
 
 
 def words(key: object) -> str:
-    """A key as words.
+    """A key with spaces instead of underscores.
 
     >>> words("text_bytes_in")
     'text bytes in'
@@ -64,7 +64,7 @@ def words(key: object) -> str:
 
 
 def size(count: float) -> str:
-    """Bytes in the unit that suits them.
+    """A number of bytes with a unit.
 
     >>> size(512), size(20_480), size(3_500_000)
     ('512 B', '20.5 kB', '3.5 MB')
@@ -76,7 +76,7 @@ def size(count: float) -> str:
 
 
 def memory(count: float) -> str:
-    """Bytes of memory: in the same unit everywhere, so that a plan, a summary and a report can be compared.
+    """Bytes of memory, always in MiB, so that a plan, a summary and a report can be compared.
 
     >>> memory(4e8), memory(2**34)
     ('381 MiB', '16,384 MiB')

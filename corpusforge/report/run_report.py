@@ -1,7 +1,7 @@
 """The HTML report of a run: its sections, and the page.
 
-Each section is a function from `Found` to HTML, "" if there is nothing to show. Statistics of instances are sums
-nested by split; the shares that are shown (fill, masks by kind, labels) are computed here.
+Each section is a function from `Run` to HTML, "" if there is nothing to show. Statistics of instances are sums by
+split; the shares that are shown (fill, kinds of masks, labels) are computed here.
 """
 
 from __future__ import annotations
@@ -11,52 +11,52 @@ from typing import Any
 
 from corpusforge import shards
 from corpusforge.report import evaluation, examples, figures, html
-from corpusforge.report.gather import Found, funnel, gather, search, share, step_order, steps_of
+from corpusforge.report.gather import Run, funnel, gather, search, share, step_order, steps_of
 from corpusforge.report.plain import memory, number, seconds, shown, size, words
 from corpusforge.shards import Manifest
 
 KEPT = {"kept"}
-"""Tallies that are not drops."""
+"""Tallies of documents that were not dropped."""
 
 
-def summary(found: Found) -> str:
+def summary(run: Run) -> str:
     """The most important figures."""
-    steps = funnel(found.manifests)
+    steps = funnel(run.manifests)
     pairs = []
     if steps:
         last = steps[-1]
         pairs += [("documents kept", number(last.documents)), ("of text", size(last.text_bytes))]
         pairs.append(("of what was read", f"{share(last, steps[0]):.0%}"))
-    vocab = found.statistics("train-vocab").get("size")
+    vocab = run.statistics("train-vocab").get("size")
     if vocab:
         pairs.append(("vocabulary", number(vocab)))
-    rows = found.manifests["build-instances"].rows if "build-instances" in found.manifests else {}
+    rows = run.manifests["build-instances"].rows if "build-instances" in run.manifests else {}
     if rows:
         pairs.append(("instances", number(sum(rows.values()))))
-    heldout = [line["heldout_loss"] for line in found.log if isinstance(line.get("heldout_loss"), int | float)]
+    heldout = [line["heldout_loss"] for line in run.log if isinstance(line.get("heldout_loss"), int | float)]
     if heldout:
         pairs.append(("held-out loss", f"{heldout[-1]:.3f}"))
-    total = sum(float(timing.get("seconds", 0)) for timing in found.timings.values())
-    if total:
-        pairs.append(("time", seconds(total)))
-    problems = "".join(f'<p class="problem">{html.text(line)}</p>' for line in found.problems)
-    alone = html.paragraph(f"One stage alone: {found.alone}, without the rest of its run.") if found.alone else ""
+    duration = sum(float(timing.get("seconds", 0)) for timing in run.timings.values())
+    if duration:
+        pairs.append(("time", seconds(duration)))
+    problems = "".join(f'<p class="problem">{html.text(line)}</p>' for line in run.problems)
+    alone = html.paragraph(f"One stage alone: {run.alone}, without the rest of its run.") if run.alone else ""
     return html.tiles(pairs) + alone + problems
 
 
-def funnel_section(found: Found) -> str:
-    """Documents and bytes over the stages."""
-    steps = funnel(found.manifests)
+def funnel_section(run: Run) -> str:
+    """Documents and bytes after each step."""
+    steps = funnel(run.manifests)
     if not steps:
         return ""
     rows = []
     for before, step in zip([steps[0], *steps], steps, strict=False):
-        lost = before.documents - step.documents
+        dropped = before.documents - step.documents
         kept = f"{share(step, steps[0]):.1%}"
-        held = size(step.text_bytes) if step.text_bytes else ""
-        rows.append([step.label, number(step.documents), held, number(lost) if lost else "", kept])
-    header = ["", "documents", "bytes", "dropped here", "left of the first"]
-    note = "Raw records are counted in bytes as stored (compressed where the input is); all others in UTF-8 text."
+        text = size(step.text_bytes) if step.text_bytes else ""
+        rows.append([step.label, number(step.documents), text, number(dropped) if dropped else "", kept])
+    header = ["", "documents", "bytes", "dropped here", "share of the first"]
+    note = "Bytes of raw records are as stored (compressed if the input is); all others are bytes of UTF-8 text."
     return html.section(
         "Funnel",
         "funnel",
@@ -66,32 +66,32 @@ def funnel_section(found: Found) -> str:
     )
 
 
-def reasons_section(found: Found) -> str:
+def reasons_section(run: Run) -> str:
     """Tallies of the clean stage by reason, with examples."""
-    manifest = found.manifests.get("clean")
+    manifest = run.manifests.get("clean")
     if manifest is None:
         return ""
     drops = {reason: counts for reason, counts in manifest.tallies.items() if reason not in KEPT}
     if not drops:
         return ""
     edits = {r: drops.pop(r)["rows"] for r in list(drops) if r.startswith("text:")}
-    whole = {r: c["rows"] for r, c in drops.items() if not r.startswith("line:")}
+    pages = {r: c["rows"] for r, c in drops.items() if not r.startswith("line:")}
     lines = {r: c["rows"] for r, c in drops.items() if r.startswith("line:")}
     parts = []
-    if whole:
+    if pages:
         parts.append("<h3>Pages and records</h3>")
-        parts.append(html.plot(figures.reasons_figure(whole, "pages"), "Dropped pages by reason"))
+        parts.append(html.plot(figures.reasons_figure(pages, "pages"), "Dropped pages by reason"))
     if lines:
         parts.append("<h3>Lines</h3>")
         parts.append(html.plot(figures.reasons_figure(lines, "lines"), "Dropped lines by reason"))
     if edits:
-        parts.append("<h3>Replaced in pages that stay</h3>")
+        parts.append("<h3>Replaced in kept pages</h3>")
         parts.append(html.plot(figures.reasons_figure(edits, "places"), "Text replaced, by reason"))
     parts.append(_steps(manifest))
-    rejects = examples.dropped(manifest.paths(found.path("clean"), "rejects"))
+    rejects = examples.dropped(manifest.paths(run.path("clean"), "rejects"))
     ordered = sorted(drops.items(), key=lambda item: (-item[1]["rows"], item[0]))
     parts += ["<h3>Examples</h3>", *(_reason(r, c, rejects.get(r, [])) for r, c in ordered)]
-    return html.section("What was dropped, and why", "reasons", *parts)
+    return html.section("Drops by reason", "reasons", *parts)
 
 
 def _steps(manifest: Manifest) -> str:
@@ -116,9 +116,9 @@ def _reason(reason: str, counts: Mapping[str, int], rows: list[examples.Dropped]
     return html.details(title, inner)
 
 
-def repeats_section(found: Found) -> str:
-    """What deduplication cut, side by side with what survived."""
-    manifest = found.manifests.get("dedupe")
+def repeats_section(run: Run) -> str:
+    """What deduplication removed, beside the kept copies."""
+    manifest = run.manifests.get("dedupe")
     if manifest is None:
         return ""
     tallies = [
@@ -126,8 +126,8 @@ def repeats_section(found: Found) -> str:
         for reason, c in sorted(manifest.tallies.items())
         if reason not in KEPT
     ]
-    upstream = found.manifests.get("clean")
-    documents = upstream.paths(found.path("clean"), "documents") if upstream else []
+    upstream = run.manifests.get("clean")
+    documents = upstream.paths(run.path("clean"), "documents") if upstream else []
     rows = [
         [
             _document(repeat.document),
@@ -135,15 +135,15 @@ def repeats_section(found: Found) -> str:
             _kept_copy(repeat),
             _document(repeat.kept_document),
         ]
-        for repeat in examples.repeats(manifest.paths(found.path("dedupe"), "repeats"), documents)
+        for repeat in examples.repeats(manifest.paths(run.path("dedupe"), "repeats"), documents)
     ]
-    table = html.table(["lost by", "what was cut", "the copy kept instead, where it stood", "kept by"], rows, wide=True)
+    table = html.table(["removed from", "removed text", "kept copy, with its context", "kept in"], rows, wide=True)
     return html.section(
-        "Repeats",
+        "Duplicates",
         "repeats",
-        html.table(["reason", "pieces", "text"], tallies, numbers=(1, 2)) if tallies else "",
-        html.details(f"{len(rows)} repeats side by side, the most frequent first", table) if rows else "",
-        "" if tallies else html.paragraph("Nothing was repeated."),
+        html.table(["reason", "passages", "text"], tallies, numbers=(1, 2)) if tallies else "",
+        html.details(f"{len(rows)} duplicates beside the kept copies, most frequent first", table) if rows else "",
+        "" if tallies else html.paragraph("No duplicates were found."),
     )
 
 
@@ -153,45 +153,41 @@ def _document(name: str) -> html.Markup:
 
 def _kept_copy(repeat: examples.Repeat) -> html.Markup:
     if repeat.kept is None:
-        return html.Markup("<i>not looked up</i>")
+        return html.Markup("<i>not among the first rows</i>")
     before, copy, after = (html.text(part, 400) for part in repeat.kept)
     return html.Markup(f'<bdi class="quote">{before}<mark>{copy}</mark>{after}</bdi>')
 
 
-def training_section(found: Found) -> str:
+def training_section(run: Run) -> str:
     """The loss curve with the unigram line, and the last figures."""
-    if not found.log:
+    if not run.log:
         return ""
-    last: dict[str, Any] = {}
-    for line in found.log:
-        last |= {key: value for key, value in line.items() if value is not None}
-    rows = [(words(k), memory(v) if k == "memory" else shown(v)) for k, v in last.items()]
+    rows = [(words(k), memory(v) if k == "memory" else shown(v)) for k, v in run.last_figures().items()]
     return html.section(
         "Training",
         "training",
-        html.plot(figures.loss_figure(found.log, unigram_of(found)), "Loss and accuracy by step"),
+        html.plot(figures.loss_figure(run.log, unigram_of(run)), "Loss and accuracy by step"),
         html.paragraph(
-            "A model whose training loss does not get below the dashed line has learned word frequencies and no more. "
-            "The held-out loss has a line of its own, of the very same tokens."
+            "A model whose training loss stays above the dashed line has learned only unigram frequencies. "
+            "The held-out loss has its own line, for exactly the same tokens."
         ),
         html.details("Last figures", html.grid(rows)),
     )
 
 
-def unigram_of(found: Found) -> float | None:
-    """The unigram entropy of the training words in nats, from the training or its log; else what an evaluation has."""
-    last: dict[str, Any] = next((line for line in reversed(found.log) if "unigram" in line), {})
-    places = [found.statistics("pretrain"), last, found.evaluation, found.statistics("evaluate")]
-    for place in places:
-        for key, value in search(place, "unigram"):
+def unigram_of(run: Run) -> float | None:
+    """The unigram entropy of the training tokens in nats, from the training or its log, else from an evaluation."""
+    last: dict[str, Any] = next((line for line in reversed(run.log) if "unigram" in line), {})
+    for figures_of in (run.statistics("pretrain"), last, run.evaluation, run.statistics("evaluate")):
+        for key, value in search(figures_of, "unigram"):
             if key.startswith("unigram") and isinstance(value, int | float):
                 return float(value)
     return None
 
 
-def evaluation_section(found: Found) -> str:
+def evaluation_section(run: Run) -> str:
     """Every number of the evaluation; minimal pairs as bars."""
-    results = found.evaluation or found.statistics("evaluate")
+    results = run.evaluation or run.statistics("evaluate")
     tasks = results.get("tasks", results)
     parts = [
         f"<h3>{html.text(table.title)}</h3>{html.table(table.columns, table.rows)}"
@@ -199,8 +195,8 @@ def evaluation_section(found: Found) -> str:
     ]
     for task, values in tasks.items():
         if isinstance(values, dict) and task == "blimp":
-            for name, one in (("phenomena", "phenomenon"), ("paradigms", "paradigm")):
-                parts.append(_scores(one, values.get(name, {})))
+            for name, singular in (("phenomena", "phenomenon"), ("paradigms", "paradigm")):
+                parts.append(_scores(singular, values.get(name, {})))
     return html.section("Evaluation", "evaluation", *parts)
 
 
@@ -208,35 +204,36 @@ def _scores(name: str, values: Mapping[str, Any]) -> str:
     scores = {key: float(value) for key, value in values.items() if isinstance(value, int | float)}
     if not scores:
         return ""
-    title = f"Share of pairs judged right, by {name}"
+    title = f"Share of pairs judged correctly, by {name}"
     inner = html.plot(figures.scores_figure(scores), title)
     return html.details(title, inner) if len(scores) > 20 else f"<p>{title}</p>{inner}"
 
 
-def machinery_section(found: Found) -> str:
+def machinery_section(run: Run) -> str:
     """Times, peak memory, digests, versions and the resolved recipe."""
-    timed = []
-    for stage, timing in found.timings.items():
-        read = found.statistics(stage).get("text_bytes_in")
-        took = float(timing.get("seconds", 0))
-        speed = f"{read / took / 1e6:,.1f} MB/s" if read and took else ""
+    rows = []
+    for stage, timing in run.timings.items():
+        read = run.statistics(stage).get("text_bytes_in")
+        duration = float(timing.get("seconds", 0))
+        speed = f"{read / duration / 1e6:,.1f} MB/s" if read and duration else ""
         peak = memory(float(timing.get("peak_rss", 0)))
-        timed.append([stage, seconds(took), speed, peak, str(timing.get("workers", "")), str(timing.get("runner", ""))])
+        workers, runner = str(timing.get("workers", "")), str(timing.get("runner", ""))
+        rows.append([stage, seconds(duration), speed, peak, workers, runner])
     tables = [
         [stage, table, number(rows), size(manifest.bytes.get(table, 0)), manifest.content.get(table, "")]
-        for stage, manifest in found.manifests.items()
+        for stage, manifest in run.manifests.items()
         for table, rows in manifest.rows.items()
     ]
     recipe: dict[str, str] = {}
     versions: dict[str, str] = {}
-    for stage, manifest in found.manifests.items():
+    for stage, manifest in run.manifests.items():
         recipe |= {f"{stage}: {key}": value for key, value in _settings(manifest.recipe)}
         versions |= manifest.versions
     header = ["stage", "time", "text read", "peak memory", "workers", "runner"]
     return html.section(
         "How it was made",
         "made",
-        html.table(header, timed, numbers=(1, 2, 3, 4)) if timed else "",
+        html.table(header, rows, numbers=(1, 2, 3, 4)) if rows else "",
         html.details("Recipe, resolved", html.table(["", ""], recipe.items())) if recipe else "",
         html.details("Versions", html.table(["", ""], sorted(versions.items()))) if versions else "",
         html.details(
@@ -252,17 +249,17 @@ def _settings(values: Any, prefix: str = "") -> list[tuple[str, str]]:
     return [(prefix, ", ".join(map(str, values)) if isinstance(values, list) else str(values))]
 
 
-MASK_KINDS = {"masked_as_mask": "[MASK]", "masked_as_random": "another token", "masked_as_kept": "left as it was"}
+MASK_KINDS = {"masked_as_mask": "[MASK]", "masked_as_random": "another token", "masked_as_kept": "left unchanged"}
 PAIR_KINDS = {
     "pairs_next": "B continues A",
-    "pairs_random": "B is from elsewhere",
+    "pairs_random": "B is from another document",
     "pairs_swapped": "A and B are swapped",
 }
 
 
-def vocabulary_section(found: Found) -> str:
-    """Statistics of the vocabulary: of all text, by language, and as plots."""
-    statistics = dict(found.statistics("train-vocab"))
+def vocabulary_section(run: Run) -> str:
+    """Statistics of the vocabulary: overall, by language, and as plots."""
+    statistics = dict(run.statistics("train-vocab"))
     languages, lengths, frequencies = (statistics.pop(key, None) for key in ("languages", *_CURVES))
     parts = _blocks({key: value for key, value in statistics.items() if key != "sample"})
     if languages:
@@ -274,9 +271,9 @@ def vocabulary_section(found: Found) -> str:
         fertility = figures.fertility_figure({name: value["fertility"] for name, value in languages.items()})
         parts += [_titled("By language", table), html.paragraph(note) if note else ""]
         parts.append(html.details("longest tokens by language", html.table(["", "longest tokens"], longest)))
-        parts += [_plotted("Tokens a word, by language", fertility)]
+        parts += [_plotted("Tokens per word, by language", fertility)]
     if lengths:
-        parts.append(_plotted("Characters of a token", figures.histogram_figure(lengths, "characters of a token")))
+        parts.append(_plotted("Characters per token", figures.histogram_figure(lengths, "characters per token")))
     if frequencies and frequencies["ranks"]:
         curve = figures.frequencies_figure(frequencies["ranks"], frequencies["occurrences"])
         parts.append(_plotted("Occurrences of tokens in the sample, by rank", curve))
@@ -300,7 +297,7 @@ def _plotted(title: str, figure: Any) -> str:
 
 
 def _blocks(statistics: Mapping[str, Any]) -> list[str]:
-    """Numbers as one table; lists of numbers as histograms; lists of words and dicts as they are."""
+    """Numbers as one table; lists of numbers as histograms; lists of words and dicts unchanged."""
     numbers = {k: v for k, v in statistics.items() if isinstance(v, int | float)}
     blocks = [html.grid((words(k), number(v)) for k, v in numbers.items())]
     for key, value in statistics.items():
@@ -323,19 +320,19 @@ def _list(title: str, values: list[Any]) -> str:
     return html.details(title, inner)
 
 
-def instances_section(found: Found) -> str:
-    """Counts and shares by split, lengths, instances a document, masks and labels."""
-    statistics = found.statistics("build-instances")
+def instances_section(run: Run) -> str:
+    """Counts and shares by split, lengths, instances per document, masks and labels."""
+    statistics = run.statistics("build-instances")
     ordered = sorted(statistics.items(), key=lambda item: item[0] != "train")
     splits = {name: value for name, value in ordered if isinstance(value, dict) and "instances" in value}
     if not splits:
         return html.section("Instances", "instances", *_blocks(statistics))
-    settings = found.manifests["build-instances"].recipe.get("instances", {})
+    settings = run.manifests["build-instances"].recipe.get("instances", {})
     length = int(settings.get("length", 0))
     parts = [_counts(splits, length)]
     for key, title, axis in (
         ("lengths", "Length of instances, tokens", lambda k, bins: (k + 1) * length // bins),
-        ("instances_per_document", "Instances a document", lambda k, _: _doubling(k)),
+        ("instances_per_document", "Instances per document", lambda k, _: _doubling(k)),
     ):
         histograms = {name: value[key] for name, value in splits.items() if sum(value.get(key, []))}
         if histograms:
@@ -355,7 +352,7 @@ def instances_section(found: Found) -> str:
 
 
 def _doubling(k: int) -> str:
-    """The k-th of bins 0, 1, 2 to 3, 4 to 7, ...
+    """The label of the k-th of the bins 0, 1, 2 to 3, 4 to 7, ...
 
     >>> [_doubling(k) for k in range(4)]
     ['0', '1', '2 to 3', '4 to 7']
@@ -382,13 +379,13 @@ def _counts(splits: Mapping[str, Mapping[str, Any]], length: int) -> str:
 
 def _share(parts: Any, value: Mapping[str, Any]) -> str:
     try:
-        part, whole = parts(value)
-        return f"{part / whole:.2%}"
+        part, total = parts(value)
+        return f"{part / total:.2%}"
     except (KeyError, ZeroDivisionError):
         return ""
 
 
-PARTS = (
+SECTIONS = (
     funnel_section,
     reasons_section,
     repeats_section,
@@ -399,29 +396,17 @@ PARTS = (
     machinery_section,
 )
 
-_TITLES = {
-    "funnel": "Funnel",
-    "reasons": "Drops",
-    "repeats": "Repeats",
-    "vocabulary": "Vocabulary",
-    "instances": "Instances",
-    "training": "Training",
-    "evaluation": "Evaluation",
-    "made": "How it was made",
-}
-"""Sections by anchor, as the menu names them."""
-
 
 def write_report(run_dir: str, path: str) -> str:
-    """Write the report of a run's folder to a path or URL, and return it.
+    """Write the report of a run's folder to a path or URL; return the path.
 
-    Raises `errors.InputMissing` if nothing of a run is in the folder, `errors.ExtraMissing` without plotly.
+    Raises `errors.InputMissing` if the folder is not that of a run or stage, `errors.ExtraMissing` without plotly.
     """
     shards.write_bytes(path, page(gather(run_dir)).encode())
     return path
 
 
-def page(found: Found) -> str:
+def page(run: Run) -> str:
     """The whole page."""
-    name = found.folder.rsplit("/", 1)[-1]
-    return html.frame(name, [summary(found), *(part(found) for part in PARTS)], _TITLES)
+    name = run.folder.rsplit("/", 1)[-1]
+    return html.frame(name, [summary(run), *(section(run) for section in SECTIONS)])

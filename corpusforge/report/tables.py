@@ -1,7 +1,7 @@
-"""Rows of any table, shown one below the other in a terminal; instances and token rows decoded to text.
+"""The rows of a table in a terminal, one below the other; instances and rows of token ids decoded to text.
 
 Text is made visible and truncated (`plain`), and never interpreted as rich markup. Instances are decoded with the
-vocabulary beside their shard. If the loader draws the masks, those of the first epoch are drawn here with the same
+vocabulary of their stage. If the loader draws the masks, those of the first epoch are drawn here with the same
 function, from the settings in the stage's manifest.
 """
 
@@ -22,16 +22,16 @@ from rich.text import Text
 
 from corpusforge import errors, seeds, shards
 from corpusforge.instances.masking import Ids, Masker, MaskSettings, Specials
-from corpusforge.report.plain import cut, visible
+from corpusforge.report.plain import truncate, visible
 from corpusforge.schemas import CLUSTERS
 from corpusforge.tokens.families import load_vocab
 from corpusforge.tokens.vocab import Vocab
 
-MOST = 1200
-"""Characters of a text that are shown of a row; the whole of it with ``--document``."""
+TEXT_SHOWN = 1200
+"""Characters of a text that are shown; ``--document`` shows all of it."""
 
 STYLES = {"record": "magenta", "page": "yellow", "line": "cyan", "span": "red"}
-"""Colours of reasons by what was dropped."""
+"""Colors of reasons by what was dropped."""
 
 
 def show(table: pa.Table) -> list[RenderableType]:
@@ -42,10 +42,10 @@ def show(table: pa.Table) -> list[RenderableType]:
         for name, value in row.items():
             if name != "text" and value is not None:
                 head.append(f"{name} ", "dim")
-                head.append(f"{cut(visible(str(value)), 200)}  ", _style(name, value))
+                head.append(f"{truncate(visible(str(value)), 200)}  ", _style(name, value))
         shown.append(head)
         if "text" in row:
-            shown.append(Padding(Text(cut(visible(str(row["text"])), MOST)), (0, 0, 1, 4)))
+            shown.append(Padding(Text(truncate(visible(str(row["text"])), TEXT_SHOWN)), (0, 0, 1, 4)))
     return shown
 
 
@@ -63,38 +63,39 @@ def reason_style(reason: str) -> str:
 
 
 def columns(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
-    """A table of values as they are; columns after the first are flush right."""
-    made = Table(title=Text(title, "bold"), title_justify="left", header_style="bold")
+    """A table of values; columns after the first are right-aligned."""
+    table = Table(title=Text(title, "bold"), title_justify="left", header_style="bold")
     for at, name in enumerate(header):
-        made.add_column(name, justify="left" if at == 0 else "right", overflow="fold")
+        table.add_column(name, justify="left" if at == 0 else "right", overflow="fold")
     for row in rows:
-        made.add_row(*(value if isinstance(value, Text) else Text(visible(str(value))) for value in row))
-    return made
+        table.add_row(*(value if isinstance(value, Text) else Text(visible(str(value))) for value in row))
+    return table
 
 
 def pairs(title: str, values: Mapping[str, object]) -> Table:
     """A table of names and values."""
-    made = Table(title=Text(title, "bold"), title_justify="left", show_header=False)
+    table = Table(title=Text(title, "bold"), title_justify="left", show_header=False)
     for name, value in values.items():
-        made.add_row(Text(name), Text(cut(visible(str(value)), 400)))
-    return made
+        table.add_row(Text(name), Text(truncate(visible(str(value)), 400)))
+    return table
 
 
-LABELS = {0: "B continues A", 1: "B is from elsewhere"}
-LABELS_OF_ORDER = {0: "B continues A", 1: "A continues B: swapped"}
+LABELS = {0: "B continues A", 1: "B is from another document"}
+ORDER_LABELS = {0: "B continues A", 1: "A continues B: swapped"}
 MARKS = {"red": "", "magenta": "~", "green": "="}
 """Marks around a masked token, so that a pipe shows what colors show; [MASK] needs none."""
-LEGEND = (("[MASK]", "red"), ("another token", "magenta"), ("left as it was", "green"))
+
+LEGEND = (("[MASK]", "red"), ("another token", "magenta"), ("left unchanged", "green"))
 """What a masked position shows (BERT's 80, 10 and 10 %); the token to predict follows the first two."""
 
 
 def show_instances(path: str, table: pa.Table) -> list[RenderableType]:
-    """Each row: what the model sees, masked tokens colored with the original after them, segment B underlined."""
+    """What the model sees of each row: masked tokens colored, with the original after them; segment B underlined."""
     folder, manifest = _stage_of(path)
     vocab = _vocab_of(folder)
     stored = "masked_positions" in table.schema.names
     masker = None if stored or vocab is None else _masker(vocab, manifest)
-    labels = LABELS_OF_ORDER if manifest.get("instances", {}).get("format") == "sop" else LABELS
+    labels = ORDER_LABELS if manifest.get("instances", {}).get("format") == "sop" else LABELS
     words = "word_starts" in table.schema.names
     shown: list[RenderableType] = [_legend(stored, masker is not None, words)]
     for row in table.to_pylist():
@@ -105,7 +106,7 @@ def show_instances(path: str, table: pa.Table) -> list[RenderableType]:
 
 
 def show_tokens(path: str, table: pa.Table) -> list[RenderableType]:
-    """Each row: its sentences, a bar between tokens."""
+    """The sentences of each row, one per line."""
     vocab = _vocab_of(_stage_of(path)[0])
     shown: list[RenderableType] = []
     for row in table.to_pylist():
@@ -117,7 +118,7 @@ def show_tokens(path: str, table: pa.Table) -> list[RenderableType]:
 
 
 def _stage_of(path: str) -> tuple[str, dict[str, Any]]:
-    """Folder and recipe of the stage a shard belongs to: two levels up, where a manifest or a claim lies."""
+    """Folder and recipe of the stage of a shard: two levels up, where a manifest or run.json is."""
     parent = path.rsplit("/", 1)[0] if "/" in path else "."
     folder = parent.rsplit("/", 1)[0] if "/" in parent else (".." if parent == "." else ".")
     for name in (shards.MANIFEST, "run.json"):
@@ -153,8 +154,8 @@ def _draw(row: dict[str, Any], masker: Masker) -> dict[str, Any]:
     }
 
 
-def _units(row: dict[str, Any]) -> set[int]:
-    """Positions of an instance that continue the word before, where word starts are known."""
+def _continuations(row: dict[str, Any]) -> set[int]:
+    """Positions of an instance that continue the word before, if word starts are known."""
     return {position for position, starts in enumerate(row.get("word_starts") or []) if not starts}
 
 
@@ -164,7 +165,7 @@ def _legend(stored: bool, drawn: bool, words: bool) -> Text:
         legend.append(f"{MARKS[color]}{name}{MARKS[color]}", f"bold {color}")
         legend.append(", ")
     origin = "stored with the row" if stored else "as the loader draws them in epoch 0" if drawn else "not stored"
-    legend.append(f"followed by (the token to predict) if that differs; masks {origin}; segment B is underlined")
+    legend.append(f"followed by (the token to predict) if it differs; masks {origin}; segment B is underlined")
     if words:
         legend.append("; a dot joins tokens that are masked together")
     return legend
@@ -185,7 +186,7 @@ def _head(row: dict[str, Any], labels: dict[int, str]) -> Text:
 def _sentence(row: dict[str, Any], vocab: Vocab | None) -> Text:
     masked = dict(zip(row.get("masked_positions") or [], row.get("masked_labels") or [], strict=True))
     mask = vocab.specials.mask if vocab else -1
-    first_b, goes_on = row["segment_lengths"][0], _units(row)
+    first_b, continuations = row["segment_lengths"][0], _continuations(row)
     text = Text()
     for position, token in enumerate(row["input_ids"]):  # the tokens of one instance
         style = "underline" if position >= first_b else ""
@@ -198,8 +199,8 @@ def _sentence(row: dict[str, Any], vocab: Vocab | None) -> Text:
                 text.append(f"({_token(vocab, original)})", f"{color} {style}".strip())
         else:
             text.append(shown, f"dim {style}".strip() if _is_special(vocab, token) else style)
-        inside = position in masked or not _is_special(vocab, token)  # a special token stands for itself
-        text.append("\u00b7" if inside and position + 1 in goes_on else " ")
+        inside = position in masked or not _is_special(vocab, token)  # special tokens are not joined
+        text.append("\u00b7" if inside and position + 1 in continuations else " ")
     return text
 
 
@@ -224,30 +225,30 @@ def is_clusters(schema: pa.Schema) -> bool:
 
 
 def show_clusters(folder: str, names: list[str], count: int, skip: int) -> list[RenderableType]:
-    """``count`` clusters after the first ``skip``. ``names``: of the shards in the folder."""
+    """``count`` clusters after the first ``skip``. ``names``: the shards in the folder."""
     batches = [batch for name in names for batch in shards.read_shard(shards.join(folder, name))]
     table = pa.Table.from_batches(batches)
     table = table.rename_columns([_OLD_NAMES.get(name, name) for name in table.column_names])
-    is_kept = pc.equal(table["document"], table["kept"])  # equal to itself, which says nothing
-    likeness = pc.if_else(is_kept, pa.scalar(None, table["similarity"].type), table["similarity"])
-    table = table.set_column(table.schema.get_field_index("similarity"), "similarity", likeness)
-    kinds = [("size", "max"), ("similarity", "min"), ("similarity", "mean")]
-    found = table.group_by("kept").aggregate(kinds)
-    found = found.sort_by([("size_max", "descending"), ("kept", "ascending")])
-    chosen = found.slice(skip, count)
-    near = table.filter(pc.is_in(table["kept"], chosen["kept"].combine_chunks())).sort_by("similarity").to_pylist()
+    is_kept = pc.equal(table["document"], table["kept"])  # its similarity to itself says nothing
+    similarity = pc.if_else(is_kept, pa.scalar(None, table["similarity"].type), table["similarity"])
+    table = table.set_column(table.schema.get_field_index("similarity"), "similarity", similarity)
+    aggregates = [("size", "max"), ("similarity", "min"), ("similarity", "mean")]
+    clusters = table.group_by("kept").aggregate(aggregates)
+    clusters = clusters.sort_by([("size_max", "descending"), ("kept", "ascending")])
+    chosen = clusters.slice(skip, count)
+    members = table.filter(pc.is_in(table["kept"], chosen["kept"].combine_chunks())).sort_by("similarity").to_pylist()
     if not chosen.num_rows:
         return [Text(f"{folder}: no clusters after the first {skip}")]
     last = skip + chosen.num_rows
-    title = f"{found.num_rows:,} clusters of {table.num_rows:,} documents; {skip + 1} to {last}, the largest first"
+    title = f"{clusters.num_rows:,} clusters of {table.num_rows:,} documents; {skip + 1} to {last}, the largest first"
     shown: list[RenderableType] = [Text(title, "bold")]
     for row in chosen.to_pylist():
         line = Text(visible(row["kept"]), "green")
         line.append(f"  {row['size_max']:,} documents", "")
-        if row["similarity_mean"] is not None:  # None: only the kept document of the cluster is here
-            least, mean = row["similarity_min"], row["similarity_mean"]
-            line.append(f", similarity to it {least:.2f} and up, {mean:.2f} on average", "")
+        if row["similarity_mean"] is not None:  # None: the table has only the kept document of this cluster
+            lowest, mean = row["similarity_min"], row["similarity_mean"]
+            line.append(f", similarity to it at least {lowest:.2f}, {mean:.2f} on average", "")
         shown.append(line)
-        members = [m for m in near if m["kept"] == row["kept"] != m["document"]]
-        shown += [Text(f"    {m['similarity']:.2f}  {visible(m['document'])}") for m in members[:MEMBERS]]
+        similar = [m for m in members if m["kept"] == row["kept"] != m["document"]]
+        shown += [Text(f"    {m['similarity']:.2f}  {visible(m['document'])}") for m in similar[:MEMBERS]]
     return [*shown, Text("inspect STAGE --document ID shows one of them", "dim")]

@@ -1,4 +1,4 @@
-"""Trainings side by side: their losses in one picture, and in which settings they differ.
+"""Trainings side by side: their losses in one plot, and the settings in which they differ.
 
 Losses are drawn over tokens read, not over steps, so that runs with different batches or lengths can be compared.
 """
@@ -11,45 +11,43 @@ from typing import Any
 from corpusforge import errors, shards
 from corpusforge.report import figures, html
 from corpusforge.report.evaluation import short
-from corpusforge.report.gather import Found, gather
-from corpusforge.report.html import frame
+from corpusforge.report.gather import Run, gather
 from corpusforge.report.plain import shown, words
 from corpusforge.report.run_report import unigram_of
 
-TITLES = {"losses": "Losses", "figures": "Last figures", "settings": "Settings"}
 FIGURES = (
     *("parameters", "steps", "tokens", "mlm_loss", "unigram", "heldout_loss", "heldout_unigram", "heldout_accuracy"),
     "tokens_per_second",
 )
-"""Of a finished training; where one is not finished, what its log knows."""
+"""Figures of a finished training; of an unfinished one, those in its log."""
 
 
 def are_trainings(folders: Sequence[str]) -> bool:
-    """Whether all of these are trainings, or runs with one."""
+    """Whether all of these folders are trainings, or runs that contain one."""
     return all(shards.exists(shards.join(gather(folder).path("pretrain"), "log.jsonl")) for folder in folders)
 
 
 def write_trainings(folders: Sequence[str], path: str) -> str:
-    """Write the page to a path or URL, and return it. Raises `errors.InputMissing` if a log has no losses yet."""
-    found = [gather(folder) for folder in folders]
-    for one in found:
-        if not any("mlm_loss" in line for line in one.log):
-            raise errors.InputMissing(one.folder, "its log holds no loss yet", "wait for the first line of log.jsonl")
-    names = short([one.path("pretrain") for one in found])
-    curves = {name: curve(one.log) for name, one in zip(names, found, strict=True)}
-    lines = {name: line for name, one in zip(names, found, strict=True) if (line := unigram_of(one)) is not None}
-    plot = html.plot(figures.losses_figure(curves, lines), "Losses by tokens read")
+    """Write the page to a path or URL; return the path. Raises `errors.InputMissing` if a log has no losses yet."""
+    runs = [gather(folder) for folder in folders]
+    for run in runs:
+        if not any("mlm_loss" in line for line in run.log):
+            raise errors.InputMissing(run.folder, "its log holds no loss yet", "wait for the first line of log.jsonl")
+    names = short([run.path("pretrain") for run in runs])
+    curves = {name: curve(run.log) for name, run in zip(names, runs, strict=True)}
+    entropies = {entropy for run in runs if (entropy := unigram_of(run)) is not None}
+    plot = html.plot(figures.losses_figure(curves, entropies), "Losses by tokens read")
     body = [
-        html.section("Losses", "losses", plot, *_of_other_data(found)),
-        html.section("Last figures", "figures", _table(names, [_last(one) for one in found], FIGURES)),
-        html.section("Where their settings differ", "settings", _settings(names, found)),
+        html.section("Losses", "losses", plot, *_note_of_data(runs)),
+        html.section("Last figures", "figures", _table(names, [_last_figures(run) for run in runs], FIGURES)),
+        html.section("Settings that differ", "settings", _settings(names, runs)),
     ]
-    shards.write_bytes(path, frame(" against ".join(names), body, TITLES).encode())
+    shards.write_bytes(path, html.frame(" against ".join(names), body).encode())
     return path
 
 
 def curve(log: Sequence[Mapping[str, Any]]) -> dict[str, list[tuple[float, float]]]:
-    """Points over tokens read of each figure that is drawn. A held-out loss has only its step, which a line tells of.
+    """Points over tokens read of each figure that is drawn; a held-out loss is placed by its step.
 
     >>> curve([{"step": 5, "tokens": 90, "mlm_loss": 7.0, "lr": 0.1}, {"step": 5, "heldout_loss": 7.5}])
     {'mlm_loss': [(90, 7.0)], 'heldout_loss': [(90, 7.5)], 'lr': [(90, 0.1)]}
@@ -65,31 +63,29 @@ def curve(log: Sequence[Mapping[str, Any]]) -> dict[str, list[tuple[float, float
     }
 
 
-def _of_other_data(found: Sequence[Found]) -> list[str]:
-    """A sentence where the runs did not read the same instances: their losses are of other tokens, then."""
-    read = {one.manifests["pretrain"].upstream.get("instances") for one in found if "pretrain" in one.manifests}
+def _note_of_data(runs: Sequence[Run]) -> list[str]:
+    """A note if the runs did not read the same instances."""
+    digests = {run.manifests["pretrain"].upstream.get("instances") for run in runs if "pretrain" in run.manifests}
     note = "They read different instances, so their losses are not of the same tokens; evaluate compares them fairly."
-    return [html.paragraph(note)] if len(read) > 1 else []
+    return [html.paragraph(note)] if len(digests) > 1 else []
 
 
-def _last(found: Found) -> dict[str, Any]:
-    last: dict[str, Any] = {}
-    for line in found.log:
-        last |= {key: value for key, value in line.items() if value is not None}
-    return {**last, "steps": last.get("step"), **found.statistics("pretrain")}
+def _last_figures(run: Run) -> dict[str, Any]:
+    last = run.last_figures()
+    return {**last, "steps": last.get("step"), **run.statistics("pretrain")}
 
 
-def _settings(names: Sequence[str], found: Sequence[Found]) -> str:
-    """Settings of [pretrain] and seeds that are not the same for all."""
-    recipes = [one.manifests["pretrain"].recipe if "pretrain" in one.manifests else {} for one in found]
-    flat = [{**recipe.get("pretrain", {}), "seed": recipe.get("seed")} if recipe else {} for recipe in recipes]
-    keys = dict.fromkeys(key for one in flat for key in one)
-    other = [key for key in keys if len({str(one.get(key)) for one in flat if one}) > 1]
-    unfinished = [name for name, one in zip(names, flat, strict=True) if not one]
-    rest = [html.paragraph(html.text(f"{', '.join(unfinished)}: not finished"))] if unfinished else []
-    return (_table(names, flat, other) if other else html.paragraph("In none.")) + "".join(rest)
+def _settings(names: Sequence[str], runs: Sequence[Run]) -> str:
+    """Settings of [pretrain], and seeds, that are not the same for all."""
+    recipes = [run.manifests["pretrain"].recipe if "pretrain" in run.manifests else {} for run in runs]
+    settings = [{**recipe.get("pretrain", {}), "seed": recipe.get("seed")} if recipe else {} for recipe in recipes]
+    keys = dict.fromkeys(key for values in settings for key in values)
+    different = [key for key in keys if len({str(values.get(key)) for values in settings if values}) > 1]
+    unfinished = [name for name, values in zip(names, settings, strict=True) if not values]
+    rest = html.paragraph(f"{', '.join(unfinished)}: not finished") if unfinished else ""
+    return (_table(names, settings, different) if different else html.paragraph("None.")) + rest
 
 
 def _table(names: Sequence[str], values: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> str:
-    rows = [[words(key), *(shown(v) if (v := one.get(key)) is not None else "" for one in values)] for key in keys]
+    rows = [[words(key), *(shown(v) if (v := row.get(key)) is not None else "" for row in values)] for key in keys]
     return html.table(["", *names], rows, numbers=range(1, len(names) + 1))

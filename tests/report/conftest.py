@@ -1,4 +1,4 @@
-"""The run made by hand, as a fixture."""
+"""The handmade run as a fixture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small run made by hand: manifests, shards and logs as the stages write them, with hostile text in them."""
+"""A small handmade run: manifests, shards and logs as the stages write them, with hostile text in them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def write_stage(
     statistics: dict[str, Any] | None = None,
     kind: str = "parquet",
 ) -> Manifest:
-    """A finished stage's folder with one shard a table."""
+    """Write the folder of a finished stage with one shard per table."""
     written = {}
     for table, (schema, rows) in tables.items():
         writer = ShardWriter(str(folder), f"{table}/part-00000-00000{shards.SUFFIX[kind]}", schema, kind)
@@ -37,9 +37,9 @@ def write_stage(
     manifest = Manifest(
         stage=stage,
         digest="0" * 32,
-        content={t: combine(s.content for s in many) for t, many in written.items()},
-        rows={t: many[0].rows for t, many in written.items()},
-        bytes={t: many[0].bytes for t, many in written.items()},
+        content={t: combine(s.content for s in parts) for t, parts in written.items()},
+        rows={t: parts[0].rows for t, parts in written.items()},
+        bytes={t: parts[0].bytes for t, parts in written.items()},
         shards=written,
         tallies=tallies or {},
         statistics=statistics or {},

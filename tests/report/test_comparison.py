@@ -1,4 +1,4 @@
-"""Two packs on the same input: the counts are those of a plain loop, the page is deaf to what the corpus says."""
+"""Two packs on the same input: the counts equal those of a plain loop, and the page shows corpus text only as text."""
 
 from __future__ import annotations
 
@@ -50,41 +50,39 @@ def sides(tmp_path: Path) -> tuple[list[str], list[str]]:
 
 
 @pytest.mark.parametrize("round_size", [10**7, 200])
-def test_counts_are_those_of_a_loop(
+def test_counts_equal_those_of_a_loop(
     tmp_path: Path, sides: tuple[list[str], list[str]], monkeypatch: pytest.MonkeyPatch, round_size: int
 ) -> None:
     monkeypatch.setattr(comparison, "ROUND", round_size)
-    found = comparison.pair(str(tmp_path / "a"), str(tmp_path / "b"))
-    assert found.counts == Counter(zip(*sides, strict=True))
-    assert found.changed == sum(
+    pairing = comparison.pair(str(tmp_path / "a"), str(tmp_path / "b"))
+    assert pairing.counts == Counter(zip(*sides, strict=True))
+    assert pairing.changed == sum(
         k % 3 == 0 for k, fates in enumerate(zip(*sides, strict=True)) if set(fates) == {"kept"}
     )
-    assert found.only == (0, 0)
+    assert pairing.only == (0, 0)
     by_id = {identity(k): fates for k, fates in enumerate(zip(*sides, strict=True))}
-    for fates, names in found.examples.items():
+    for fates, names in pairing.examples.items():
         assert 0 < len(names) <= comparison.EXAMPLES
         assert all(by_id[name] == fates for name in names)
 
 
-def test_documents_of_one_side_alone_are_counted(tmp_path: Path) -> None:
+def test_documents_on_one_side_alone_are_counted(tmp_path: Path) -> None:
     write_side(tmp_path / "a", ["kept", "kept", "page:language"], ["x", "y", "z"])
     write_side(tmp_path / "b", ["kept"], ["x"])
     assert comparison.pair(str(tmp_path / "a"), str(tmp_path / "b")).only == (2, 0)
 
 
-def test_page_shows_disagreements_and_runs_nothing_of_the_corpus(
-    tmp_path: Path, sides: tuple[list[str], list[str]]
-) -> None:
+def test_page_shows_disagreements_and_escapes_corpus_text(tmp_path: Path, sides: tuple[list[str], list[str]]) -> None:
     result = CliRunner().invoke(cli, ["report", str(tmp_path / "a"), "--against", str(tmp_path / "b")])
     assert result.exit_code == 0, result.output
     page = Path(result.output.strip()).read_text("utf-8")
-    assert "<h2>Where they disagree" in page
+    assert "<h2>Disagreements" in page
     assert "page:badword" in page
     assert "<img src=x" not in page
     assert page.count("</script>") == page.count("<script")
 
 
-def test_runs_over_other_input_are_refused(tmp_path: Path) -> None:
+def test_runs_over_different_input_are_refused(tmp_path: Path) -> None:
     write_side(tmp_path / "a", ["kept"], ["x"])
     write_side(tmp_path / "b", ["kept"], ["x"])
     manifest = Manifest.load(str(tmp_path / "b"))

@@ -1,4 +1,4 @@
-"""A deduplicated document beside what it was: marks lie where the text was cut, after several methods too."""
+"""A deduplicated document beside its text before: marks are where text was cut, also after several methods."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TEXT = "Menu. Home.\nOwn one. Own two. Own three.\nIt came. It saw. It went.\nOw
 OTHER = "Menu. Home.\nOther. It came. It saw. It went. Yes."
 
 
-def made(folder: Path) -> Path:
+def deduplicated(folder: Path) -> Path:
     rows = [
         {"id": f"{n:032x}", "url": f"http://a/{n}", "source": "s", "position": n, "language": None, "timestamp": None,
          "text": text}
@@ -46,8 +46,8 @@ def rows_of(folder: Path) -> list[dict[str, Any]]:
     return [r for p in manifest.paths(str(folder), "repeats") for b in shards.read_shard(p) for r in b.to_pylist()]
 
 
-def test_before_and_after_stand_together(tmp_path: Path) -> None:
-    folder = made(tmp_path)
+def test_before_and_after_are_shown(tmp_path: Path) -> None:
+    folder = deduplicated(tmp_path)
     document = next(row["document"] for row in rows_of(folder) if not row["reason"].startswith("page:"))
     text = shown(folder, document)
     assert "before, with what was cut [-between marks-]:" in text and "after:" in text
@@ -60,8 +60,8 @@ def test_before_and_after_stand_together(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["shards", "manifest", "folder"])
-def test_a_stage_before_that_cannot_be_read_ends_nothing(tmp_path: Path, what: str) -> None:
-    folder = made(tmp_path)
+def test_an_unreadable_input_stage_is_reported(tmp_path: Path, what: str) -> None:
+    folder = deduplicated(tmp_path)
     document = rows_of(folder)[0]["document"]
     if what == "shards":
         shutil.rmtree(tmp_path / "clean/documents")
@@ -73,7 +73,7 @@ def test_a_stage_before_that_cannot_be_read_ends_nothing(tmp_path: Path, what: s
         (tmp_path / "elsewhere/documents/part-00000-00000.parquet").write_bytes(b"PAR1")
     text = shown(folder, document)
     assert text.count("the text before is missing: ") == 1 and "after:" in text
-    shutil.copytree(made(tmp_path / "again").parent / "clean", tmp_path / "copy")  # another folder holds them still
+    shutil.copytree(deduplicated(tmp_path / "again").parent / "clean", tmp_path / "copy")  # still there
     assert "before, with what was cut" in shown(folder, document)
 
 
@@ -94,11 +94,11 @@ def test_pages_dropped_whole_are_marked(tmp_path: Path) -> None:
 def test_marks_of_two_methods_and_of_several_bytes() -> None:
     cut = {"reason": "line:repeated", "method": "lines", "start": 3, "stop": 6}
     around = {"reason": "span:repeated", "method": "exact-spans", "start": 0, "stop": 8}
-    found = mark_cuts("aé\nb c é", [cut, around])
-    assert found.plain == "[-exact-spans: aé-][-lines: \nb -][-exact-spans: c -]é"
-    assert [found.plain[s.start : s.end] for s in found.spans if s.style == "yellow"] == ["[-lines: \nb -]"]
+    marked = mark_cuts("aé\nb c é", [cut, around])
+    assert marked.plain == "[-exact-spans: aé-][-lines: \nb -][-exact-spans: c -]é"
+    assert [marked.plain[s.start : s.end] for s in marked.spans if s.style == "yellow"] == ["[-lines: \nb -]"]
     page = {"reason": "page:few-sentences", "method": "exact-spans", "start": 0, "stop": 9}
-    assert mark_cuts("aé\nb c é", [page, cut, around]).plain == found.plain[:-1] + "[-page:few-sentences: é-]"
+    assert mark_cuts("aé\nb c é", [page, cut, around]).plain == marked.plain[:-1] + "[-page:few-sentences: é-]"
 
 
 def test_a_method_of_another_version_is_marked_too() -> None:
@@ -106,5 +106,5 @@ def test_a_method_of_another_version_is_marked_too() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a"])
-def test_nothing_cut(text: str) -> None:
+def test_text_without_cuts_is_unchanged(text: str) -> None:
     assert mark_cuts(text, []).plain == text

@@ -1,4 +1,4 @@
-"""Copies that were cut themselves: what inspect says of them, and that where it says nothing the copy stands."""
+"""Kept copies that were cut later: inspect follows them, and a copy without such a note is still in the output."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def letters(text: str) -> str:
     return "".join(c for c in text.casefold() if c.isalnum())
 
 
-def made(folder: Path, texts: dict[str, str], method: str) -> tuple[str, list[dict[str, Any]], dict[str, str]]:
-    """The stage's folder, its rows of REPEATS, and the texts that are left."""
+def deduplicated(folder: Path, texts: dict[str, str], method: str) -> tuple[str, list[dict[str, Any]], dict[str, str]]:
+    """The stage's folder, its rows of REPEATS, and the remaining texts."""
     rows = [{"id": name, "source": "s", "position": n, "text": text} for n, (name, text) in enumerate(texts.items())]
     write_stage(folder / "clean", "clean", {"documents": (schemas.DOCUMENTS, rows)})
     settings = {"dedupe.method": method, "dedupe.sentences": "builtin", "dedupe.min_sentences": 0}
@@ -41,7 +41,7 @@ def made(folder: Path, texts: dict[str, str], method: str) -> tuple[str, list[di
 
 
 def overlapping(seed: int) -> dict[str, str]:
-    """Documents that share runs of sentences which begin and end at different ones."""
+    """Documents that share runs of sentences with different beginnings and ends."""
     dice = random.Random(seed)
     texts = {}
     for number in range(6):
@@ -53,24 +53,24 @@ def overlapping(seed: int) -> dict[str, str]:
 
 @pytest.mark.parametrize("method", ["exact-spans", "lines,exact-spans"])
 @pytest.mark.parametrize("seed", range(8))
-def test_where_nothing_is_said_the_copy_stands(tmp_path: Path, method: str, seed: int) -> None:
-    folder, cuts, left = made(tmp_path, overlapping(seed), method)
-    found = follow_copies(folder, shards.Manifest.load(folder), cuts)
-    for cut, trail in zip(cuts, found, strict=True):
+def test_a_copy_without_a_note_is_in_the_output(tmp_path: Path, method: str, seed: int) -> None:
+    folder, cuts, left = deduplicated(tmp_path, overlapping(seed), method)
+    trails = follow_copies(folder, shards.Manifest.load(folder), cuts)
+    for cut, trail in zip(cuts, trails, strict=True):
         if cut["kept_document"] is None:
             assert not trail and not describe_copy(cut, trail)
             continue
         text, kept = letters(cut["text"]), (trail[-1] if trail else cut)["kept_document"]
         if not trail:
             assert text in letters(left[kept])
-        elif "part of" not in describe_copy(cut, trail):  # its first sentence is followed to where it stands
+        elif "part of" not in describe_copy(cut, trail):  # its first sentence is followed to where it is kept
             assert letters(cut["text"].split(".")[0]) in letters(left[kept])
 
 
-def test_inspect_says_that_the_copy_was_cut(tmp_path: Path) -> None:
-    folder, cuts, _ = made(tmp_path, overlapping(3), "lines,exact-spans")
-    found = follow_copies(folder, shards.Manifest.load(folder), cuts)
-    cut = next(cut for cut, trail in zip(cuts, found, strict=True) if trail)
+def test_inspect_shows_that_the_copy_was_cut(tmp_path: Path) -> None:
+    folder, cuts, _ = deduplicated(tmp_path, overlapping(3), "lines,exact-spans")
+    trails = follow_copies(folder, shards.Manifest.load(folder), cuts)
+    cut = next(cut for cut, trail in zip(cuts, trails, strict=True) if trail)
     console = Console(width=2000, record=True, file=(tmp_path / "shown").open("w"))
     console.print(*inspect(folder, document=cut["document"]), sep="\n")
     assert f"{cut['kept_document']} at byte {cut['kept_start']}, " in (text := console.export_text())
@@ -92,29 +92,29 @@ def test_a_page_dropped_later_is_followed(tmp_path: Path) -> None:
     )
 
 
-def test_rows_that_lead_back_end_somewhere(tmp_path: Path) -> None:
+def test_following_copies_ends_on_circular_rows(tmp_path: Path) -> None:
     line = {"reason": "line:repeated", "start": 0, "stop": 5, "text": "Line.", "kept_start": 0, "method": "lines"}
     page = {**line, "reason": "page:near-duplicate", "method": "documents"}
     rows = [{"document": "a", "kept_document": "b", **line}, {**page, "document": "b", "kept_document": "a"}]
     manifest = write_stage(tmp_path, "dedupe", {"repeats": (schemas.REPEATS, rows)})
     (trail,) = follow_copies(str(tmp_path), manifest, rows[:1])
-    assert describe_copy(rows[0], trail).endswith("and kept in a, which is this document: no copy of it need be left")
+    assert describe_copy(rows[0], trail).endswith("and kept in a, which is this document: there may be no copy left")
     circle = [rows[0], {**rows[1], "reason": "line:repeated"}]
     manifest = write_stage(tmp_path, "dedupe", {"repeats": (schemas.REPEATS, circle)})
     assert len(follow_copies(str(tmp_path), manifest, circle[:1])[0]) == 2
 
 
-def test_what_an_earlier_method_took_was_no_part_of_the_copy(tmp_path: Path) -> None:
+def test_cuts_of_an_earlier_method_were_not_part_of_the_copy(tmp_path: Path) -> None:
     kept = {"start": 0, "stop": 22, "text": "One of it. Two of it.", "kept_start": 5}
     span = {**kept, "reason": "span:repeated", "method": "exact-spans", "document": "a", "kept_document": "b"}
     line = {**kept, "reason": "line:repeated", "method": "lines", "document": "b", "kept_document": "c"}
     manifest = write_stage(tmp_path, "dedupe", {"repeats": (schemas.REPEATS, [span, line])})
-    for methods, said in ((["lines", "exact-spans"], False), (["exact-spans", "lines"], True)):
+    for methods, is_followed in ((["lines", "exact-spans"], False), (["exact-spans", "lines"], True)):
         chain = dataclasses.replace(manifest, recipe={"dedupe": {"method": methods}})
-        assert bool(follow_copies(str(tmp_path), chain, [span])[0]) is said
+        assert bool(follow_copies(str(tmp_path), chain, [span])[0]) is is_followed
 
 
-def test_a_part_of_a_copy_is_called_one(tmp_path: Path) -> None:
+def test_a_partly_removed_copy_is_described_as_such(tmp_path: Path) -> None:
     kept = {"reason": "span:repeated", "method": "exact-spans", "start": 0, "stop": 21, "text": "One of it. Two of it."}
     cut = {**kept, "document": "a", "kept_document": "b", "kept_start": 0}
     for start, stop, text, how in (
@@ -139,7 +139,7 @@ def test_a_part_of_a_copy_is_called_one(tmp_path: Path) -> None:
         )
 
 
-def test_a_copy_in_an_index_is_not_looked_for(tmp_path: Path) -> None:
+def test_a_copy_in_an_index_is_not_followed(tmp_path: Path) -> None:
     row = {"document": "a", "kept_document": "a", "reason": "page:in-index", "start": 0, "stop": 5, "text": "Line.",
            "method": "documents"}  # fmt: skip
     manifest = write_stage(tmp_path, "dedupe", {"repeats": (schemas.REPEATS, [row])})

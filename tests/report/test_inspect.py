@@ -1,4 +1,4 @@
-"""What a person sees of each kind of thing; and that text of the corpus cannot steer the terminal."""
+"""What inspect shows of each kind of path; corpus text cannot control the terminal."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_stage_shows_tables_tallies_and_recipe(run_dir: Path) -> None:
 
 
 @pytest.mark.parametrize("table", ["documents", "rejects"])
-def test_shards_show_rows_without_steering_the_terminal(run_dir: Path, table: str) -> None:
+def test_rows_of_shards_cannot_control_the_terminal(run_dir: Path, table: str) -> None:
     text = shown(run_dir / f"clean/{table}/part-00000-00000.parquet")
     assert "alert(1)" in text
     assert "\x1b" not in text and "\u202e" not in text
@@ -72,26 +72,26 @@ def test_a_kept_page_shows_each_line_with_its_reason(run_dir: Path) -> None:
     assert shown(run_dir / "clean/documents/part-00000-00000.parquet", document="0" * 32) == text
 
 
-def test_a_dropped_page_says_why(run_dir: Path) -> None:
+def test_a_dropped_page_shows_its_reason(run_dir: Path) -> None:
     text = shown(run_dir / "clean", document=f"{2:032x}")
     assert "the page was dropped: page:bad-words" in text
     assert "Of two lines." in text
 
 
-def test_what_deduplication_cut(run_dir: Path) -> None:
+def test_cuts_of_deduplication_are_shown(run_dir: Path) -> None:
     text = shown(run_dir / "dedupe", document=f"{1:032x}")
     assert "span:repeated: bytes 0 to 10" in text
-    assert "nothing of it is left" in text
+    assert "no text is left" in text
 
 
 def test_an_ambiguous_or_unknown_document_is_an_error(run_dir: Path) -> None:
-    with pytest.raises(errors.InputMissing, match="begin so"):
+    with pytest.raises(errors.InputMissing, match="have ids that begin so"):
         inspect(str(run_dir / "clean"), document="0")
-    with pytest.raises(errors.InputMissing, match="no document"):
+    with pytest.raises(errors.InputMissing, match="no document has this id"):
         inspect(str(run_dir / "clean"), document="f")
 
 
-def test_merge_puts_every_line_where_it_was() -> None:
+def test_merge_restores_the_order_of_lines() -> None:
     text = "\n".join(f"line {k}" for k in range(30))
     gone = {1, 2, 7, 29}
     kept = "\n".join(line for k, line in enumerate(text.split("\n")) if k not in gone)
@@ -119,12 +119,12 @@ def test_dynamic_masks_are_drawn_as_the_loader_does(tmp_path: Path, run_dir: Pat
     manifest["recipe"] = {"instances": {"mask_rate": 0.2}, "seed": 3}
     (folder / "manifest.json").write_text(json.dumps(manifest))
     text = shown(folder / "train/part-00000-00000.arrow")
-    assert "epoch 0" in text and "B is from elsewhere" in text
+    assert "epoch 0" in text and "B is from another document" in text
     masked = int(text.split(" masked,")[0].split()[-1])
     assert 15 <= masked <= 25
 
 
-def test_tokens_that_are_masked_together_are_joined(run_dir: Path) -> None:
+def test_tokens_masked_together_are_joined(run_dir: Path) -> None:
     schema = schemas.instances_schema(128, masks=False, word_starts=True)
     ids = [2, *range(20, 50), 3]
     row = {"input_ids": ids, "segment_lengths": [32, 0], "pair_label": None, "document": 7, "index": 0, "copy": 0,
@@ -136,13 +136,13 @@ def test_tokens_that_are_masked_together_are_joined(run_dir: Path) -> None:
     (folder / "manifest.json").write_text(json.dumps(manifest))
     text = shown(folder / "train/part-00000-00000.arrow")
     assert "a dot joins tokens" in text
-    # The first word is the rest of one: it has one token here and is not joined to [CLS].
+    # The first word is the end of a truncated one: it has one token here and is not joined to [CLS].
     tokens = "".join(text.split("masked together", 1)[1].split("\n    ")[1:]).split()
     assert [token.count("\u00b7") for token in tokens] == [0, 0, *[2] * 9, 1, 0]
     assert all(token.count("[MASK]") in (0, 2, 3) or "(" not in token for token in tokens[2:-2])
 
 
-def test_a_vocabulary(run_dir: Path) -> None:
+def test_a_vocabulary_shows_its_tokens(run_dir: Path) -> None:
     (run_dir / "vocab/manifest.json").unlink()
     text = shown(run_dir / "vocab")
     assert "river" in text and "[MASK]" in text and "lower-cased" in text
@@ -174,14 +174,14 @@ def test_a_checkpoint_shows_step_size_and_integrity(tmp_path: Path) -> None:
         inspect(str(folder))
 
 
-def test_a_recipe_marks_what_is_not_the_default(tmp_path: Path) -> None:
+def test_a_recipe_marks_values_that_are_not_the_default(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text("seed = 9\n[vocab]\nsize = 4096\n")
     text = shown(tmp_path / "mine.toml", color=True)
     assert "\x1b[1;32m4096" in text
     assert "Recipe mine" in text
 
 
-def test_nothing_there(tmp_path: Path) -> None:
+def test_a_path_with_nothing_to_show_is_an_error(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "absent", tmp_path / "absent.parquet"):
         with pytest.raises(errors.InputMissing):
             inspect(str(path))
@@ -193,7 +193,7 @@ def test_hostile_text_is_never_markup(tmp_path: Path) -> None:
     assert "[bold]not bold[/bold] [link=http://x]" in shown(tmp_path / "clean/documents/part-00000-00000.parquet")
 
 
-def test_a_vocabulary_has_no_tables_and_one_shard_is_one(run_dir: Path) -> None:
+def test_a_vocabulary_has_no_tables_and_one_shard_is_singular(run_dir: Path) -> None:
     assert "Tables" not in shown(run_dir / "vocab")
     assert "1 shard, part-00000-00000.arrow" in shown(run_dir / "instances/train")
 
@@ -203,7 +203,7 @@ def log_of(folder: Path, steps: int) -> None:
         {"step": k, "tokens": 100 * k, "mlm_loss": 9 - k / 8, "unigram": 6.75, "lr": 1e-4} for k in range(1, steps + 1)
     ]
     lines.append({"step": steps, "heldout_loss": 7.125, "heldout_unigram": 7.25, "heldout_accuracy": 0.1})
-    lines += [{"step": steps, "warning": "it stands still"}, {"step": 3, "skipped": "spike"}]
+    lines += [{"step": steps, "warning": "it is constant"}, {"step": 3, "skipped": "spike"}]
     (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
@@ -220,7 +220,7 @@ def test_checkpoints_are_listed_with_their_losses(tmp_path: Path) -> None:
     assert at == sorted(at) and "unfinished" not in text
     assert "inspect" in text.splitlines()[-1] and "step-001200" in text.splitlines()[-1]
     log_of(tmp_path, 9)
-    both = shown(tmp_path)  # a training that goes on has no manifest
+    both = shown(tmp_path)  # an unfinished training has no manifest
     assert "step-000800" in both and "of 9 lines" in both
 
 
@@ -228,10 +228,17 @@ def test_a_log_shows_its_last_lines_and_names_report(tmp_path: Path) -> None:
     log_of(tmp_path, 9)
     text = shown(tmp_path / "log.jsonl", rows=2)
     assert "the last 2 of 9 lines" in text and "8.625" not in text
-    for part in ("7.875", "6.75", "7.125", "7.25", "step 9: it stands still", "steps skipped: 1, the last of them 3"):
+    for part in (
+        "7.875",
+        "6.75",
+        "7.125",
+        "7.25",
+        "step 9: it is constant",
+        "steps skipped: 1, the last of them 3",
+    ):
         assert part in text, part
     assert f"corpusforge report {tmp_path}:" in " ".join(text.split())
     assert "7.875" not in shown(tmp_path / "log.jsonl", rows=2, skip=2)
     (tmp_path / "log.jsonl").write_text("")
-    with pytest.raises(errors.InputMissing, match="no line in it yet"):
+    with pytest.raises(errors.InputMissing, match="it has no lines yet"):
         inspect(str(tmp_path / "log.jsonl"))

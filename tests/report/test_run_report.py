@@ -1,4 +1,4 @@
-"""The page: whole for whole runs, honest for broken ones, and deaf to what the corpus says."""
+"""The page is complete for complete runs, names what is missing or damaged, and shows corpus text only as text."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def page(run_dir: Path) -> str:
     return path.read_text("utf-8")
 
 
-def test_every_part_is_there(page: str) -> None:
+def test_every_section_is_present(page: str) -> None:
     ids = {attributes.get("id") for tag, attributes in parsed(page).tags if tag == "section"}
     assert ids == {"funnel", "reasons", "repeats", "vocabulary", "instances", "training", "evaluation", "made"}
-    for heading in ("Funnel", "Repeats", "Vocabulary"):
+    for heading in ("Funnel", "Duplicates", "Vocabulary"):
         assert f"<h2>{heading}" in page
 
 
@@ -66,7 +66,7 @@ def test_nothing_is_loaded_from_anywhere(page: str) -> None:
     assert "default-src 'none'" in page
 
 
-def test_text_of_the_corpus_cannot_leave_its_cell(page: str) -> None:
+def test_corpus_text_is_escaped(page: str) -> None:
     tags = parsed(page).tags
     assert not [tag for tag, _ in tags if tag == "img"]
     assert not [attributes for _, attributes in tags if any(name.startswith("on") for name in attributes)]
@@ -83,39 +83,39 @@ def test_plotly_is_embedded_once(page: str) -> None:
     assert len(page) < 7_000_000
 
 
-def test_the_unigram_line_and_the_scores_are_drawn(page: str, run_dir: Path) -> None:
+def test_unigram_line_and_scores_are_drawn(page: str, run_dir: Path) -> None:
     assert unigram_of(gather(str(run_dir))) == 6.25
     assert "unigram entropy 6.250" in page
-    assert "held-out, by word frequencies" in page
+    assert "unigram, held-out" in page
     assert "word order" in page
 
 
-def test_text_replaced_in_pages_is_no_page_dropped(page: str) -> None:
-    assert "Replaced in pages that stay" in page
+def test_text_replaced_in_pages_does_not_count_as_dropped_pages(page: str) -> None:
+    assert "Replaced in kept pages" in page
     assert "text:email: 5 times" not in page
 
 
-def test_a_repeat_stands_beside_its_survivor(page: str) -> None:
+def test_a_duplicate_is_shown_beside_its_kept_copy(page: str) -> None:
     assert "<mark>The first li" in page
 
 
 @pytest.mark.parametrize("gone", ["clean", "dedupe", "vocab", "instances", "pretrain", "evaluate"])
 def test_any_stage_may_be_missing(run_dir: Path, gone: str) -> None:
     shutil.rmtree(run_dir / gone)
-    made = run_report.page(gather(str(run_dir)))
-    assert "</html>" in made
+    page = run_report.page(gather(str(run_dir)))
+    assert "</html>" in page
 
 
-def test_damage_is_named_and_the_rest_is_shown(run_dir: Path) -> None:
+def test_damaged_files_are_named_and_the_rest_is_shown(run_dir: Path) -> None:
     (run_dir / "dedupe/manifest.json").write_text("{")
     (run_dir / "evaluate/evaluation.json").write_text("{")
     (run_dir / "vocab/manifest.json").unlink()
     with (run_dir / "pretrain/log.jsonl").open("a") as file:
         file.write('{"step": 3, "lo')
     (run_dir / "clean/rejects/part-00000-00000.parquet").write_bytes(b"PAR1")
-    made = run_report.page(gather(str(run_dir)))
-    assert made.count('class="problem"') == 4
-    assert "No example was kept." in made
+    page = run_report.page(gather(str(run_dir)))
+    assert page.count('class="problem"') == 4
+    assert "No example was kept." in page
 
 
 def test_a_folder_without_a_run_is_an_error(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_the_funnel_counts_no_stage_twice(run_dir: Path) -> None:
     ]
 
 
-def test_a_funnel_that_begins_at_dedupe_says_what_came_in(run_dir: Path) -> None:
+def test_a_funnel_that_begins_at_dedupe_shows_its_input(run_dir: Path) -> None:
     manifests = gather(str(run_dir)).manifests
     del manifests["clean"]
     assert [s.label for s in funnel(manifests)] == ["before deduplication", "deduplicated"]
@@ -142,8 +142,8 @@ def test_a_funnel_that_begins_at_dedupe_says_what_came_in(run_dir: Path) -> None
 def test_plot_data_cannot_end_its_script() -> None:
     from corpusforge.report import figures
 
-    made = html.plot(figures.reasons_figure({"</script><b>": 3}, "lines"), "x")
-    assert made.count("</script>") == 1
+    plot = html.plot(figures.reasons_figure({"</script><b>": 3}, "lines"), "x")
+    assert plot.count("</script>") == 1
 
 
 @pytest.mark.parametrize(
@@ -158,14 +158,14 @@ def test_plot_data_cannot_end_its_script() -> None:
     ],
 )
 def test_the_folder_of_one_stage_is_reported_alone(run_dir: Path, folder: str, stage: str, sections: set[str]) -> None:
-    found = parsed(run_report.page(gather(str(run_dir / folder))))
-    assert {attributes.get("id") for tag, attributes in found.tags if tag == "section"} == sections
-    words = " ".join(found.words)
+    elements = parsed(run_report.page(gather(str(run_dir / folder))))
+    assert {attributes.get("id") for tag, attributes in elements.tags if tag == "section"} == sections
+    words = " ".join(elements.words)
     assert f"One stage alone: {stage}" in words
     assert "not finished" not in words
 
 
-def test_one_stage_that_is_not_finished_is_named(run_dir: Path) -> None:
+def test_an_unfinished_stage_is_named(run_dir: Path) -> None:
     folder = run_dir / "instances"
     (folder / "manifest.json").rename(folder / "run.json")
     with pytest.raises(errors.InputMissing, match="no such folder"):

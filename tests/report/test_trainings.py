@@ -37,38 +37,38 @@ def trained(folder: Path, rate: float, batch: int, *, is_finished: bool = True, 
     return str(folder)
 
 
-def test_curves_stand_over_tokens_read() -> None:
+def test_curves_are_over_tokens_read() -> None:
     log = [{"step": 1, "tokens": 7, "mlm_loss": 9.0}, {"step": 2, "heldout_loss": 8.0}, {"step": 1, "warning": "x"}]
     assert curve(log) == {"mlm_loss": [(7, 9.0)], "heldout_loss": [], "lr": []}
-    drawn = losses_figure({"a": {"mlm_loss": [(7, 9.0)]}, "b": {"mlm_loss": [(5, 8.0)], "lr": [(5, 0.1)]}}, {"a": 6.75})
-    assert [trace.name for trace in drawn.data] == ["a", "b", "b, rate"]
+    drawn = losses_figure({"a": {"mlm_loss": [(7, 9.0)]}, "b": {"mlm_loss": [(5, 8.0)], "lr": [(5, 0.1)]}}, {6.75})
+    assert [trace.name for trace in drawn.data] == ["a", "b", "b, learning rate"]
     assert drawn.data[0].line.color != drawn.data[1].line.color
 
 
-def test_a_page_of_three_says_where_they_differ(tmp_path: Path) -> None:
+def test_a_page_of_three_shows_their_differences(tmp_path: Path) -> None:
     a, b = trained(tmp_path / "runs/a", 0.1, 100), trained(tmp_path / "runs/b", 0.5, 100)
     c = trained(tmp_path / "runs/c/pretrain", 0.5, 100, is_finished=False)
-    found = CliRunner().invoke(cli, ["report", a, "--against", b, "--against", str(Path(c).parent)])
-    assert found.exit_code == 0, found.output
-    page = Path(found.output.strip()).read_text()
+    result = CliRunner().invoke(cli, ["report", a, "--against", b, "--against", str(Path(c).parent)])
+    assert result.exit_code == 0, result.output
+    page = Path(result.output.strip()).read_text()
     assert "<h1>a against b against c/pretrain</h1>" in page
-    inner = page[page.index("Where their settings differ") :]
+    inner = page[page.index("Settings that differ") :]
     assert "learning rate" in inner and "batch tokens" not in inner and "c/pretrain: not finished" in inner
     assert "They read different instances" not in page
 
 
-def test_other_instances_are_said(tmp_path: Path) -> None:
+def test_different_instances_are_noted(tmp_path: Path) -> None:
     a, b = trained(tmp_path / "a", 0.1, 100), trained(tmp_path / "b", 0.1, 100, data="e")
     page = Path(write_trainings([a, b], str(tmp_path / "page.html"))).read_text()
-    assert "They read different instances" in page and "In none." in page
+    assert "They read different instances" in page and "None." in page
 
 
-def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
+def test_folders_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
     a, b = trained(tmp_path / "a", 0.1, 100), trained(tmp_path / "b", 0.5, 100)
     (tmp_path / "b/log.jsonl").write_text("")
     with pytest.raises(errors.InputMissing, match="no loss yet"):
         write_trainings([a, b], str(tmp_path / "page.html"))
     write_stage(tmp_path / "clean", "clean", {})
     clean = str(tmp_path / "clean")
-    found = CliRunner().invoke(cli, ["report", a, "--against", clean, "--against", clean])
-    assert found.exit_code == 2 and "two at a time" in found.output
+    result = CliRunner().invoke(cli, ["report", a, "--against", clean, "--against", clean])
+    assert result.exit_code == 2 and "two at a time" in result.output
