@@ -46,7 +46,7 @@ def test_a_folder_is_adopted_and_described(family: str, tmp_path: Path, capsys: 
     assert "By language" in shown
     assert [line.split()[1] for line in shown.splitlines() if line.startswith("│ en")] == ["en"]
     made = run_report.page(gather(str(tmp_path)))
-    for title in ("By language", "Tokens a word, by language", "Characters of a token", "by rank"):
+    for title in ("By language", "Tokens per word, by language", "Characters per token", "by rank"):
         assert title in made
 
 
