@@ -1,7 +1,7 @@
 """Evaluation of a checkpoint: tasks in, one dictionary of results out (`docs/evaluation.md` describes it).
 
 A checkpoint is any Hugging Face directory that pretrain wrote: ``model/``, a folder below ``checkpoints/``, or the
-run's own folder, which stands for its ``model/``; or somebody else's that `trainer.hf_folder` can load.
+run's own folder, which stands for its ``model/``; or another author's that `trainer.hf_folder` can load.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from corpusforge.loader.batcher import load_specials
 from corpusforge.loader.corpus import Corpus, open_table
 from corpusforge.progress import Progress
 from corpusforge.sections import TASKS, Evaluate
-from corpusforge.trainer.hf_folder import load_model
+from corpusforge.trainer.hf_folder import load_model, model_folder
 from corpusforge.trainer.model import Encoder
 from corpusforge.trainer.prepare import choose_device, choose_dtype
 
@@ -33,11 +33,11 @@ def find_model(path: str) -> Path:
 
     Raises `errors.InputMissing`.
     """
-    for folder in (Path(path), Path(path) / "model"):
-        if (folder / "config.json").is_file():
-            return folder
-    mend = "name a folder that pretrain wrote: the run, its model/, or one of its checkpoints/"
-    raise errors.InputMissing(path, "no model in it", mend)
+    folder = model_folder(path)
+    if folder is None:
+        mend = "name a folder that pretrain wrote: the run, its model/, or one of its checkpoints/"
+        raise errors.InputMissing(path, "no model in it", mend)
+    return folder
 
 
 def evaluate(

@@ -1,8 +1,8 @@
 """The shape of a model: everything that decides its weights and what is computed from them.
 
-`Architecture` is what the encoder is built from, what the cost of a run is computed from, and what is written to and
-read from a Hugging Face ``config.json`` (`hf_names`). The size of the vocabulary and the number of positions come from
-the data, all else from the preset.
+The encoder is built from an `Architecture`, the cost of a run is computed from one, and a Hugging Face ``config.json``
+is written from and read into one (`hf_names`). The size of the vocabulary and the number of positions come from the
+data, everything else from the preset.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from corpusforge.sections.presets import Preset
 
 POSITIONS = 512
-"""Positions of the published models. There are more where instances are longer: as many as the longest row, padded."""
+"""Positions of the published models. A model has more if the longest row of its data, padded, is longer."""
 
 SPAN_POSITIONS, SPAN_POSITION_WIDTH = 15, 200
-"""Tokens of a span that its boundaries predict, and width of their position embeddings: SpanBERT, section 4.2, for the
-second; facebookresearch/SpanBERT, pretraining/README.md (--max-pair-targets), for the first."""
+"""Tokens of a span that its boundaries predict (facebookresearch/SpanBERT, pretraining/README.md, --max-pair-targets),
+and width of their position embeddings (SpanBERT, section 4.2)."""
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """All that decides the shapes of the weights and what is computed from them."""
+    """Everything that decides the shapes of the weights and what is computed from them."""
 
     family: str  # "bert", "roberta" or "albert"
     layers: int
@@ -61,7 +61,7 @@ def preset_architecture(
 ) -> Architecture:
     """The architecture of a preset on given data.
 
-    ``longest``: positions of the longest row, padded; ``pairs``: whether the data hold labels of segment pairs.
+    ``longest``: positions of the longest row, padded; ``pairs``: whether the data have labels of segment pairs.
     """
     is_roberta = preset.family == "roberta"
     return Architecture(

@@ -1,4 +1,4 @@
-"""Self-attention: every token of an instance attends to every token of it, and to nothing else.
+"""Self-attention: every token of an instance attends to every token of that instance, and to nothing else.
 
 One attention block of the encoder (Vaswani et al. 2017, section 3.2) with its residual and LayerNorm. Attention is
 kept inside instances in one of two ways: rows hold one instance each, and padding keys are masked; or rows hold
@@ -29,14 +29,14 @@ FLASH_CAPABILITY = (8, 0)
 
 
 class Packed(NamedTuple):
-    """Where the instances of a packed batch are; positions count through the flattened batch."""
+    """Layout of the instances in a packed batch; positions are counted through the flattened batch."""
 
     positions: Tensor  # [B, T] int64, from 0 in every instance
     begins: Tensor  # [S] int64, position of each instance's first token
-    bounds: Tensor  # [S' + 1] int32, from 0 to N; between two of them is an instance or padding
+    bounds: Tensor  # [S' + 1] int32, from 0 to N; between two bounds is an instance or padding
     longest: int  # the most tokens between two bounds
     runs: tuple[tuple[int, int], ...]  # the same bounds as (count, tokens of each)
-    flash: bool = False  # whether the device has flash attention; decided outside compiled code
+    flash: bool = False  # whether the device has flash attention; determined outside compiled code
 
 
 class Attention(nn.Module):
@@ -45,7 +45,7 @@ class Attention(nn.Module):
     def __init__(self, shape: Architecture) -> None:
         super().__init__()
         self.heads, self.dropout = shape.heads, shape.dropout
-        self.projections = nn.Linear(shape.width, 3 * shape.width)  # query, key, value under each other
+        self.projections = nn.Linear(shape.width, 3 * shape.width)  # query, key and value, stacked
         self.output = nn.Linear(shape.width, shape.width)
         self.norm = nn.LayerNorm(shape.width, eps=shape.epsilon)
 

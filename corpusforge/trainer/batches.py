@@ -1,4 +1,4 @@
-"""Micro-batches as tensors: what the loader makes, for the model. NumPy before this module, tensors after it."""
+"""Micro-batches as tensors: the loader's NumPy batches, converted for the model."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from corpusforge.loader.packing import padded_length
 from corpusforge.trainer.attention import Packed, has_flash
 
 MASKED_STEPS = 64
-"""Fixed shapes: masked positions are a multiple of a 64th of all positions, about a tenth of their number."""
+"""For fixed shapes, masked positions are padded to a multiple of a 64th of all positions: about a tenth of them."""
 
-NOTHING = -100
-"""A label that fills up a shape and counts nowhere (`ignore_index` of torch's cross entropy)."""
+IGNORED = -100
+"""The label of padding: it counts in no loss (`ignore_index` of torch's cross entropy)."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Batch:
     (B, unless instances are packed).
 
     ``masked``: positions whose token is to be predicted, counted through the flattened batch (b * T + t), ascending.
-    Where shapes are filled up, labels end in `NOTHING`, and ``masked`` and ``spans`` in zeros.
+    If shapes are padded, labels end in `IGNORED`, and ``masked`` and ``spans`` in zeros.
     """
 
     input_ids: Tensor  # [B, T] int64, as the model sees them
@@ -41,8 +41,8 @@ class Batch:
     tokens: int  # without padding
     spans: Tensor | None = None  # [S, 3] int64, see `model.Encoder.forward`
     span_labels: Tensor | None = None  # [S] int64
-    packed: Packed | None = None  # where instances lie, if not one in each row
-    predicted: int = -1  # how many of ``labels`` are labels; -1: all
+    packed: Packed | None = None  # the layout, unless each row is one instance
+    predicted: int = -1  # number of ``labels`` without padding; -1: all
     instances: int = -1  # -1: B
 
     @property
@@ -52,7 +52,7 @@ class Batch:
 
     @property
     def real(self) -> Tensor | Packed | None:
-        """What the encoder's attention has to know."""
+        """What restricts the encoder's attention."""
         return self.packed or self.is_real
 
     @property
@@ -66,28 +66,28 @@ class Batch:
         return len(self.input_ids) if self.instances < 0 else self.instances
 
     def to(self, device: torch.device) -> Batch:
-        """The same batch on a device; from pinned memory without waiting for the copy."""
-        moved = self._with(lambda tensor: tensor.to(device, non_blocking=True))
+        """The same batch on a device; copies from pinned memory are asynchronous."""
+        moved = self._map(lambda tensor: tensor.to(device, non_blocking=True))
         if moved.packed is None:
             return moved
         return dataclasses.replace(moved, packed=moved.packed._replace(flash=has_flash(device)))
 
     def pinned(self) -> Batch:
         """The same batch in page-locked memory."""
-        return self._with(Tensor.pin_memory)
+        return self._map(Tensor.pin_memory)
 
     def tensors(self) -> dict[str, Tensor]:
-        """The tensors by name, those that are None left out."""
-        held = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return {name: value for name, value in held.items() if isinstance(value, Tensor)}
+        """The tensors by name, without those that are None."""
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        return {name: value for name, value in values.items() if isinstance(value, Tensor)}
 
     def silent(self) -> Batch:
         """The same batch with nothing to predict: its losses and gradients are zero."""
         names = ("labels", "pair_labels", "span_labels")
-        silenced = {name: torch.full_like(value, NOTHING) for name, value in self.tensors().items() if name in names}
+        silenced = {name: torch.full_like(value, IGNORED) for name, value in self.tensors().items() if name in names}
         return dataclasses.replace(self, **silenced, tokens=0, predicted=0, instances=0)  # type: ignore[arg-type]
 
-    def _with(self, change: Callable[[Tensor], Tensor]) -> Batch:
+    def _map(self, change: Callable[[Tensor], Tensor]) -> Batch:
         changed: dict[str, Any] = {name: change(value) for name, value in self.tensors().items()}
         if self.packed is not None:
             parts = (change(part) if isinstance(part, Tensor) else part for part in self.packed)
@@ -98,9 +98,9 @@ class Batch:
 def to_tensors(batch: layout.Batch, *, segments: bool, pairs: bool, spans: int = 0, fixed: bool = False) -> Batch:
     """A batch of the loader as tensors.
 
-    ``segments``: number segment B with 1 (else all 0); ``pairs``: hand out pair labels; ``spans``: and so many tokens
-    of each masked span, from its first, to be predicted from the tokens on both sides of it; ``fixed``: fill up
-    the shapes of a packed batch, so that they hardly change.
+    ``segments``: number segment B with 1 (else all 0); ``pairs``: include pair labels; ``spans``: how many tokens of
+    each masked span, from its first, the span's boundaries predict; ``fixed``: pad the shapes of a packed batch, so
+    that only a few shapes occur.
     """
     segment_ids = batch.segment_ids() if segments else np.zeros(batch.input_ids.shape, np.int64)
     pair_labels = batch.pair_labels if pairs else None
@@ -116,7 +116,7 @@ def to_tensors(batch: layout.Batch, *, segments: bool, pairs: bool, spans: int =
         )
     elif batch.tokens < batch.size:
         is_real = torch.from_numpy(batch.is_real())
-    made = Batch(
+    converted = Batch(
         input_ids=torch.from_numpy(batch.input_ids),
         segment_ids=torch.from_numpy(segment_ids),
         is_real=is_real,
@@ -129,7 +129,7 @@ def to_tensors(batch: layout.Batch, *, segments: bool, pairs: bool, spans: int =
         instances=len(batch.lengths),
         **_span_boundaries(batch, spans),
     )
-    return filled_up(made) if fixed and packed is not None else made
+    return padded_shapes(converted) if fixed and packed is not None else converted
 
 
 def _span_boundaries(batch: layout.Batch, most: int) -> dict[str, Any]:
@@ -143,30 +143,30 @@ def _span_boundaries(batch: layout.Batch, most: int) -> dict[str, Any]:
 
 
 def _runs(sizes: I32) -> tuple[tuple[int, int], ...]:
-    """Equal sizes side by side, as (how many, size)."""
+    """Runs of equal sizes, as (count, size)."""
     first = np.flatnonzero(np.diff(sizes, prepend=-1))
     counts = np.diff(first, append=len(sizes))
     return tuple(zip(counts.tolist(), sizes[first].tolist(), strict=True))
 
 
-def filled_up(batch: Batch) -> Batch:
-    """The same batch with shapes that other batches of its size have too. Losses are the same, to the bit."""
+def padded_shapes(batch: Batch) -> Batch:
+    """The same batch, padded to shapes that other batches of its size have too. Losses are the same, to the bit."""
     packed = batch.packed
     assert packed is not None
     masked = padded_length(max(len(batch.masked), 1), max(1, batch.size // MASKED_STEPS))
     instances = _power_of_two(len(packed.bounds))
     bounds = _to_size(packed.bounds, instances, batch.size)
-    longest = _power_of_two(packed.longest)  # kernels read it as a bound; equal for all batches of a length
+    longest = _power_of_two(packed.longest)  # kernels read it as an upper bound; equal for all batches of a length
     begins = _to_size(packed.begins, instances, 0)
     changed: dict[str, Tensor | Packed | None] = {
         "masked": _to_size(batch.masked, masked, 0),
-        "labels": _to_size(batch.labels, masked, NOTHING),
-        "pair_labels": None if batch.pair_labels is None else _to_size(batch.pair_labels, instances, NOTHING),
+        "labels": _to_size(batch.labels, masked, IGNORED),
+        "pair_labels": None if batch.pair_labels is None else _to_size(batch.pair_labels, instances, IGNORED),
         "packed": packed._replace(bounds=bounds, begins=begins, longest=longest),
     }
     if batch.spans is not None and batch.span_labels is not None:
         changed["spans"] = torch.cat([batch.spans, batch.spans.new_zeros(masked - len(batch.spans), 3)])
-        changed["span_labels"] = _to_size(batch.span_labels, masked, NOTHING)
+        changed["span_labels"] = _to_size(batch.span_labels, masked, IGNORED)
     return dataclasses.replace(batch, **changed)  # type: ignore[arg-type]
 
 

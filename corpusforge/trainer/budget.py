@@ -1,7 +1,7 @@
 """A time budget: how many steps fit into it, planned from the measured speed.
 
-The plan is made again every fiftieth of the budget, so that the schedule ends with the time. The clock is only ever
-read into a `training_plan.Mark`: what a step does is a function of its number and the marks, which checkpoints and the
+The plan is updated every fiftieth of the budget, so that the schedule ends when the time does. The clock affects a run
+only through `training_plan.Mark`: what a step does is a function of its number and the marks, which checkpoints and the
 log hold. On another machine the marks differ.
 """
 
@@ -17,7 +17,7 @@ from corpusforge.trainer.prepare import Job
 from corpusforge.trainer.training_plan import Mark, fitting
 
 MARKS = 50
-"""Plans made in a run, about: the last one is off by the error of the speed over a fiftieth of the time."""
+"""Plans made in a run, approximately: the error of the last one is that of the speed over a fiftieth of the time."""
 
 
 class Budget:
@@ -39,16 +39,17 @@ class Budget:
         return self._spent + time.perf_counter() - self._began
 
     def guess(self, job: Job) -> None:
-        """Estimate the seconds a token takes, by timing one micro-batch, and those after the last step."""
+        """Estimate the seconds per token, by timing one micro-batch, and the seconds needed after the last step."""
         speed = cost.flops_per_second(job)
         self._per_token = [cost.step_flops_per_token(stream, job) / speed for stream in job.streams]
         if job.heldout is not None:
             tokens = min(HELDOUT_TOKENS, int(job.heldout.lengths.sum()))
-            each = self._per_token[-1] * job.ranks.count / 3  # by every rank; forward: a third (Kaplan et al. 2020)
+            # Every rank reads all of them; the forward pass is a third of the cost (Kaplan et al. 2020).
+            each = self._per_token[-1] * job.ranks.count / 3
             self.closing["evaluate"] = tokens * each
 
     def count(self, tokens: int, part: int) -> None:
-        """Count a finished step of a part. The first of each part is not timed: it compiles, and fills caches."""
+        """Count a finished step of a part. The first of each part is not timed, as it compiles and fills caches."""
         if part != self._part:
             self._part, self._tokens, self._since = part, 0, self.elapsed
         else:
@@ -65,7 +66,7 @@ class Budget:
         return self.elapsed - self._planned >= self.seconds / MARKS
 
     def mark(self, job: Job, done: int, at: int) -> Mark:
-        """Plan after ``done`` steps, from step ``at`` on; batches of the steps between are being made already."""
+        """Plan after ``done`` steps, from step ``at`` on; batches of the steps between are already being prepared."""
         if job.device.type == "cuda":
             torch.cuda.synchronize(job.device)
         self._measure()
@@ -74,7 +75,7 @@ class Budget:
         return fitting(job.plan, left, self._per_token, done=done, at=at, now=now)
 
     def _measure(self) -> None:
-        """Take the measured seconds a token of this part, everything between steps included; scale the other parts."""
+        """Update the seconds per token from this part, everything between steps included; scale the other parts too."""
         if self._tokens:
             ratio = (self.elapsed - self._since) / self._tokens / self._per_token[self._part]
             self._per_token = [each * ratio for each in self._per_token]

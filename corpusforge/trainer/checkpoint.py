@@ -1,9 +1,9 @@
-"""Checkpoints: everything a run needs to resume as if it had never stopped, complete or not there at all.
+"""Checkpoints: everything a run needs to resume as if it had never stopped, written completely or not at all.
 
 ``checkpoints/step-000100/`` is a Hugging Face directory (`hf_folder`) plus ``optimizer.safetensors`` (both moments,
 under our own names, and the optimizer's steps), ``state.json`` (`State`: the position, the settings, the resolved
 recipe, the fingerprint of the data, and everything else that is not a function of the step) and ``digests.json``,
-written last. The folder is filled under another name, synced, renamed.
+written last. The folder is written under a temporary name, synced, then renamed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from corpusforge.trainer.training_plan import Mark
 
 DIGESTS, STATE, MOMENTS = "digests.json", "state.json", "optimizer.safetensors"
 STEPS = "optimizer.steps"
-"""Name of the tensor with the number of updates the optimizer has made: without skipped steps."""
+"""Name of the tensor with the number of updates the optimizer has made, which excludes skipped steps."""
 OWN_FILES = (DIGESTS, STATE, MOMENTS, HEADS)
 
 
@@ -45,7 +45,7 @@ class State:
     settings: dict[str, Any]
     recipe: dict[str, Any]
     versions: dict[str, str]
-    unlogged: list[list[float]]  # what `log.Meter` had gathered since its last line
+    unlogged: list[list[float]]  # rows `log.Meter` has gathered since its last line
     initial: dict[str, str] = field(default_factory=dict)  # the checkpoint the run started from; empty: random weights
     heldout: float | None = None  # the held-out loss, if it was measured at this step
     heldout_length: int = 0  # of the instances it is measured on
@@ -107,12 +107,12 @@ def restore(folder: Path, step: int, model: Encoder, optimizer: torch.optim.Opti
     """Restore weights and moments to what they were after ``step`` steps (fewer updates, if some were skipped)."""
     hf_folder.load_weights(model, folder)
     stored = load_file(folder / MOMENTS)
-    taken = float(stored.get(STEPS, torch.tensor([float(step)])))
+    updates = float(stored.get(STEPS, torch.tensor([float(step)])))
     names = {id(weight): name for name, weight in model.named_parameters()}
     ordered = [names[id(w)] for group in optimizer.param_groups for w in group["params"]]
     state = {
         number: {
-            "step": torch.tensor(taken),
+            "step": torch.tensor(updates),
             **{key: stored[f"{name}.{key}"] for key in MOMENTS_OF_A_WEIGHT},
         }
         for number, name in enumerate(ordered)
@@ -150,7 +150,7 @@ def valid(output: Path, say: Callable[[str], None]) -> Iterator[tuple[Path, Stat
 
 
 def newest(output: Path, job: Job, fingerprint: str, say: Callable[[str], None]) -> tuple[Path, State] | None:
-    """The newest valid checkpoint of a run, and its state; None if there are no checkpoints.
+    """The newest valid checkpoint of a run and its state; None if there are no checkpoints.
 
     Raises `errors.StageMismatch` for other data or another preset, `errors.TrainingStopped` if all are broken.
     """
@@ -185,10 +185,10 @@ def settings_of(job: Job) -> dict[str, Any]:
 def differences(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
     """Names of settings that change the numbers of a run and differ from those a checkpoint was written with.
 
-    A setting that either of two versions does not have is ignored.
+    A setting that only one of the two versions knows is ignored.
     """
-    deciding = output_settings(Pretrain) | {"seed", "masking"}
-    return sorted(k for k, v in now.items() if k in deciding and k in then and then[k] != v)
+    compared = output_settings(Pretrain) | {"seed", "masking"}
+    return sorted(k for k, v in now.items() if k in compared and k in then and then[k] != v)
 
 
 def marked(folder: Path, state: State, job: Job) -> Job:
@@ -205,7 +205,7 @@ def marked(folder: Path, state: State, job: Job) -> Job:
 
 
 def best_of(folders: list[Path]) -> Path | None:
-    """The checkpoint with the lowest held-out loss of ``folders`` (newest first); of equals the newest.
+    """The checkpoint of ``folders`` (newest first) with the lowest held-out loss; the newest of equals.
 
     Only losses at the newest one's instance length count: those at different lengths cannot be compared.
     """

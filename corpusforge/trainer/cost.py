@@ -1,9 +1,9 @@
 """What a run costs, before it is run: parameters, FLOPs, memory, steps, tokens, time.
 
 FLOPs of a token, forward and backward: ``6 L (4 d^2 + 2 d f) + 12 L d S_eff + 6 p (d e + e V)``, e the width of the
-embeddings (d but for ALBERT, which adds ``6 e d``), p the share of positions in the MLM head, S_eff the mean of squared
-lengths over the mean length (after Kaplan et al. 2020, arXiv 2001.08361, table 1, with the head on masked positions
-only). A span boundary head counts like another MLM head. Memory is an estimate, not a bound.
+embeddings (d except for ALBERT, which adds ``6 e d``), p the share of positions in the MLM head, S_eff the mean of
+squared lengths over the mean length (after Kaplan et al. 2020, arXiv 2001.08361, table 1, with the head on masked
+positions only). A span boundary head counts like another MLM head. Memory is an estimate, not a bound.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ PEAK_FLOPS = {
     "V100": 125e12,
     "T4": 65e12,
 }
-"""Dense bf16 (fp16 for V100 and T4) FLOPs a second of a device, by a part of its name: NVIDIA's data sheets."""
-
+"""Dense bf16 (fp16 for V100 and T4) FLOPs per second of a device, by a part of its name: NVIDIA's data sheets."""
 
 PROCESS_BYTES = 353 << 20
-"""Of a process on a CPU besides the step. Measured: the peak of one that has imported the trainer and taken a step of a
-model of width 64 (PyTorch alone 219 MiB; Python 3.11, torch 2.13.0 for the CPU, Linux on x86-64, one thread)."""
+"""Memory of a process on a CPU in addition to that of a step. Measured: the peak of a process that has imported the
+trainer and taken a step of a model of width 64 (PyTorch alone 219 MiB; Python 3.11, torch 2.13.0 for the CPU, Linux on
+x86-64, one thread)."""
 
 TIMED_TOKENS = 2048
 """Tokens of the micro-batch that is timed on a CPU."""
@@ -63,7 +63,7 @@ def flops_per_token(shape: Architecture, effective_length: float, mask_rate: flo
 
 
 def parameters(shape: Architecture) -> int:
-    """Number of weights, tied ones once."""
+    """Number of weights, tied ones counted once."""
     with torch.device("meta"):
         return sum(weight.numel() for weight in Encoder(shape).parameters())
 
@@ -78,12 +78,12 @@ def memory_bytes(
     on_cpu: bool = False,
 ) -> int:
     """Bytes a training step needs on one of ``ranks`` ranks: weights, gradients and two moments in fp32, and the
-    activations of a micro-batch; on a CPU also those of the process itself, as the system counts them.
+    activations of a micro-batch; on a CPU also the process itself, as the system counts it.
 
-    Sharded: a rank's part of the first four, and the full weights and gradients of one layer and of everything outside
-    the layers, as `fully_shard` gathers them. Activations: 34 bytes a token, layer and dimension at 16 bits
-    (Korthikanti et al. 2022, arXiv 2205.05198, section 4.1, with memory-efficient attention), twice that at 32; logits
-    of the masked positions three times.
+    Sharded: a rank's share of weights, gradients and moments, and the full weights and gradients of one layer and of
+    everything outside the layers, as `fully_shard` gathers them. Activations: 34 bytes a token, layer and dimension at
+    16 bits (Korthikanti et al. 2022, arXiv 2205.05198, section 4.1, with memory-efficient attention), twice that at 32;
+    logits of the masked positions three times.
     """
     tokens, width = settings.micro_batch_tokens, 2 if half else 4
     states = 16 * parameters(shape)
@@ -96,7 +96,7 @@ def memory_bytes(
 
 
 def peak_flops(device: torch.device) -> float | None:
-    """Peak FLOPs a second of a device, or None if unknown (every CPU)."""
+    """Peak FLOPs per second of a device, or None if unknown (every CPU)."""
     if device.type != "cuda":
         return None
     name = torch.cuda.get_device_name(device)
@@ -104,7 +104,7 @@ def peak_flops(device: torch.device) -> float | None:
 
 
 def peak_memory(device: torch.device) -> int:
-    """The most bytes in use so far, of a GPU or else of this process."""
+    """Peak bytes in use so far, of a GPU or else of this process."""
     if device.type == "cuda":
         return int(torch.cuda.max_memory_allocated(device))
     unit = 1 if platform.system() == "Darwin" else 1024  # getrusage(2): bytes on macOS, kilobytes on Linux
@@ -122,7 +122,7 @@ def estimate(data_folder: str, settings: Pretrain, *, vocab_folder: str, seed: i
     if budget:
         costs = [step_flops_per_token(stream, job) / speed for stream in job.streams]
         job = job.marked(fitting(job.plan, budget, costs, done=0, at=0, now=0.0))
-    spent = [tokens_of(stream) * step_flops_per_token(stream, job) for stream in job.streams]
+    flops = [tokens_of(stream) * step_flops_per_token(stream, job) for stream in job.streams]
     tokens = sum(map(tokens_of, job.streams))
     values: dict[str, int | float | str] = {
         "preset": settings.preset,
@@ -133,15 +133,15 @@ def estimate(data_folder: str, settings: Pretrain, *, vocab_folder: str, seed: i
         "learning_rate": job.plan.learning_rate,
         "tokens": tokens,
         "epochs": sum(stream.epochs() for stream in job.streams),
-        "flops": sum(spent),
+        "flops": sum(flops),
         "memory_bytes": _memory_bytes(job),
         "ranks": job.ranks.count,
         "sharding": _sharding(settings, job.ranks.count),
         "device": str(job.device),
         "precision": "bf16" if job.dtype else "fp32",
         "attention": job.attention,
-        "tokens_per_second": speed * tokens / sum(spent),
-        "seconds": sum(spent) / speed,
+        "tokens_per_second": speed * tokens / sum(flops),
+        "seconds": sum(flops) / speed,
     }
     values |= {f"part_{number}": _sentence(stream, job) for number, stream in enumerate(job.streams, 1)}
     return values | {f"differs_{number}": line for number, line in enumerate(deviations(job), 1)}
@@ -160,27 +160,27 @@ def _sharding(settings: Pretrain, ranks: int) -> str:
 
 
 def tokens_of(stream: Stream) -> int:
-    """Tokens a part of training reads, without padding."""
+    """Tokens that a part of training reads, without padding."""
     return stream.part.tokens
 
 
 def step_flops_per_token(stream: Stream, job: Job) -> float:
-    """FLOPs of a token in a part of training."""
+    """FLOPs per token in a part of training."""
     return flops_per_token(job.shape, stream.effective_length, job.masker.settings.rate)
 
 
 def _sentence(stream: Stream, job: Job) -> str:
-    part, each = stream.part, step_flops_per_token(stream, job) / 1e6
+    part, mflops = stream.part, step_flops_per_token(stream, job) / 1e6
     return (
         f"{part.stop - part.start:,} steps of {part.batch_tokens:,} tokens at length {part.length}: "
-        f"{stream.epochs():,.2f} epochs, {each:,.1f} MFLOP a token"
+        f"{stream.epochs():,.2f} epochs, {mflops:,.1f} MFLOP a token"
     )
 
 
 def flops_per_second(job: Job) -> float:
-    """FLOPs a second of all ranks, each as fast as this one, from timing a micro-batch of the last step.
+    """FLOPs per second of all ranks, assumed as fast as this one, from timing a micro-batch of the last step.
 
-    The second of two passes counts if the first took under two seconds (it includes warming up).
+    The first of two passes includes warming up; it counts only if it takes over two seconds.
     """
     model = Encoder(job.shape).to(job.device).train()
     if job.device.type != "cuda":  # a small one would leave a GPU idle

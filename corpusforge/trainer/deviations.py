@@ -1,7 +1,7 @@
 """Where a run differs from the paper its preset is named after, one short line for each difference.
 
-A preset promises a recipe, so every deviation is reported, every time: settings the user changed, the data, and what
-this trainer always does differently.
+A preset promises a published recipe, so every run reports every deviation: settings the user changed, the data, and
+what this trainer always does differently.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from corpusforge.trainer.training_plan import TrainingPlan
 
 
 @dataclass(frozen=True)
-class Reading:
+class Published:
     """What a paper's model was trained on, and by which optimizer."""
 
     corpus: str
@@ -27,15 +27,15 @@ class Reading:
     optimizer: str = "adamw"
 
 
-_BERT = Reading("BooksCorpus and Wikipedia", "segment-pair", "duplicated", 30_522, optimizer="bert-adam")
-READINGS = {
+_BERT = Published("BooksCorpus and Wikipedia", "segment-pair", "duplicated", 30_522, optimizer="bert-adam")
+PUBLISHED = {
     "Devlin et al. 2019": _BERT,
     "Turc et al. 2019": _BERT,
-    "Liu et al. 2019": Reading(
+    "Liu et al. 2019": Published(
         "BooksCorpus, Wikipedia, CC-News, OpenWebText and Stories", "full-sentences", "dynamic", 50_265
     ),
-    "Lan et al. 2020": Reading("BooksCorpus and Wikipedia", "sop", "duplicated", 30_000, optimizer="lamb"),
-    "Joshi et al. 2020": Reading("BooksCorpus and Wikipedia", "doc-sentences", "dynamic", 28_996),
+    "Lan et al. 2020": Published("BooksCorpus and Wikipedia", "sop", "duplicated", 30_000, optimizer="lamb"),
+    "Joshi et al. 2020": Published("BooksCorpus and Wikipedia", "doc-sentences", "dynamic", 28_996),
 }
 """BERT: appendix A.2 and google-research/bert create_pretraining_data.py (masks of 10 copies are stored); its uncased
 vocabulary. RoBERTa: sections 3.2, 4.1, 4.2 ("we use FULL-SENTENCES in the remainder") and 4.4. ALBERT: section 4.1, and
@@ -44,21 +44,21 @@ other masks each epoch, text of one document)."""
 
 
 def deviations(job: Job) -> list[str]:
-    """One line for each difference."""
+    """One line for each difference between a run and its preset's paper."""
     preset = job.plan.preset
     lines = [f"no such model was published; the training is that of {preset.paper}"] if preset.is_own else []
     return [*lines, *preset.notes, *_of_data(job, preset), *_of_plan(job, job.plan, preset)]
 
 
 def _of_data(job: Job, preset: Preset) -> Iterator[str]:
-    paper = READINGS[preset.paper]
+    paper = PUBLISHED[preset.paper]
     yield f"reads this corpus (paper: {paper.corpus})"
     if job.specials.size != paper.vocabulary:
         yield f"vocabulary of {job.specials.size:,} (paper: {paper.vocabulary:,})"
-    for key, theirs in (("format", paper.format), ("masking", paper.masking), ("length", paper.length)):
-        ours = job.instances.get(key, theirs)
-        if ours != theirs:
-            yield f"{key} {ours} (paper: {theirs})"
+    for key, published in (("format", paper.format), ("masking", paper.masking), ("length", paper.length)):
+        ours = job.instances.get(key, published)
+        if ours != published:
+            yield f"{key} {ours} (paper: {published})"
     if job.masker.settings.unit != preset.mask_unit:
         yield f"mask unit {job.masker.settings.unit} (paper: {preset.mask_unit})"
     first, last = job.plan.mask_rates
@@ -74,14 +74,14 @@ def _of_plan(job: Job, plan: TrainingPlan, preset: Preset) -> Iterator[str]:
     numbers: list[tuple[str, Any, Any]] = [
         ("steps", plan.steps, preset.steps),
         ("warm-up steps", plan.warmup_steps, warmup),
-        ("optimizer", plan.optimizer, READINGS[preset.paper].optimizer),
+        ("optimizer", plan.optimizer, PUBLISHED[preset.paper].optimizer),
         ("learning rate", plan.learning_rate, preset.learning_rate),
         ("decay", plan.decay, "linear"),
         ("dropout", plan.dropout, preset.dropout),
     ]
-    for name, ours, theirs in numbers:
-        if ours != theirs:
-            yield f"{name} {_shown(ours)} (paper: {_shown(theirs)})"
+    for name, ours, published in numbers:
+        if ours != published:
+            yield f"{name} {_shown(ours)} (paper: {_shown(published)})"
     if job.settings.budget:
         yield f"as many steps as fit into {job.settings.budget} (paper: {preset.steps:,})"
     for part in plan.parts:

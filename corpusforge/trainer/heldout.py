@@ -1,7 +1,7 @@
 """The held-out loss: on instances that were set aside, under masks that never change.
 
-Masks come from the shards if they are stored, else they are those of epoch 0; the sample is in the order of the
-instances' keys. So the same weights give the same figure whenever and wherever it is measured.
+Masks come from the shards if they are stored there, else they are those of epoch 0; the sample is taken in the order of
+the instances' keys. So the same weights give the same loss whenever and wherever it is measured.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from corpusforge.trainer.prepare import Job
 from corpusforge.trainer.step import SUMS, batch_losses
 
 HELDOUT_TOKENS = 131_072
-"""Tokens of the held-out instances that each held-out loss while training is measured on."""
+"""Tokens of held-out instances on which the loss is measured during training."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Loss:
-    """Means over masked positions, in nats; pair figures are null without pairs.
+    """Means over masked positions, in nats; the pair fields are None without pairs.
 
-    ``unigram``: the loss of guessing by token frequencies on the same tokens; null if that was not counted.
+    ``unigram``: the loss of guessing by token frequencies on the same tokens; None if it was not computed.
     """
 
     loss: float
@@ -60,11 +60,11 @@ def measure(
     batches: Iterator[Batch],
     device: torch.device,
     dtype: torch.dtype | None,
-    line: Callable[[I64], float] | None = None,
+    unigram: Callable[[I64], float] | None = None,
 ) -> Loss | None:
     """The loss of a model over batches, without dropout; None if there was nothing to predict.
 
-    ``line``: gives the unigram loss from how often each id is a label.
+    ``unigram``: computes the unigram loss from how often each id is a label.
     """
     sums, labels = torch.zeros(SUMS, dtype=torch.float64), np.zeros(model.shape.vocabulary, np.int64)
     was_training = model.training
@@ -79,7 +79,7 @@ def measure(
     loss = mlm / masked
     perplexity = math.exp(min(loss, 700.0))
     with_pairs = (pair / pairs, pair_hits / pairs) if pairs else (None, None)
-    return Loss(loss, hits / masked, perplexity, int(masked), *with_pairs, unigram=line(labels) if line else None)
+    return Loss(loss, hits / masked, perplexity, int(masked), *with_pairs, unigram=unigram(labels) if unigram else None)
 
 
 def measure_job(job: Job, model: Encoder, part: int, counts: I64, should_stop: Callable[[], bool]) -> Loss | None:
@@ -99,5 +99,5 @@ def measure_job(job: Job, model: Encoder, part: int, counts: I64, should_stop: C
         tokens=HELDOUT_TOKENS,
     )
     until = itertools.takewhile(lambda _: not should_stop(), batches)
-    line = functools.partial(unigram_loss, counts, specials=job.specials)
-    return measure(model, until, job.device, job.dtype, line)
+    unigram = functools.partial(unigram_loss, counts, specials=job.specials)
+    return measure(model, until, job.device, job.dtype, unigram)

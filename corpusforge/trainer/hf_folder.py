@@ -1,13 +1,13 @@
 """Hugging Face directories: a model written as one, and weights read from any.
 
-Written are ``config.json``, ``model.safetensors`` (tied weights once), the tokenizer's files and ``README.md``. It
-loads in `transformers` without missing or unexpected keys: `BertForPreTraining` or `AlbertForPreTraining` for pair
-data, else `BertForMaskedLM`, `RobertaForMaskedLM` or `AlbertForMaskedLM`. What transformers has no name for (the span
-boundary head) stays out of it and is kept in checkpoints only; a SpanBERT is exported as a BERT.
+`export` writes ``config.json``, ``model.safetensors`` (tied weights once), the tokenizer's files and ``README.md``. The
+folder loads in `transformers` without missing or unexpected keys: `BertForPreTraining` or `AlbertForPreTraining` for
+pair data, else `BertForMaskedLM`, `RobertaForMaskedLM` or `AlbertForMaskedLM`. What transformers has no name for (the
+span boundary head) is kept in checkpoints only; a SpanBERT is exported as a BERT.
 
-Read are the weights of others too, under the names of today's transformers: ``model.safetensors`` or
-``pytorch_model.bin``, in one file or in shards. A pickle is opened by ``torch.load(weights_only=True)`` alone, which
-builds tensors and nothing else; one that holds more is refused, as opening it could run a stranger's code.
+Models of other authors are read too: ``model.safetensors`` or ``pytorch_model.bin``, in one file or in shards, under
+the present and older names of transformers. A pickle is opened by ``torch.load(weights_only=True)`` only, which builds
+tensors and nothing else; one that holds more is refused, as opening it could run foreign code.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from torch import Tensor
 
 from corpusforge import errors, shards
 from corpusforge.trainer.architecture import Architecture
-from corpusforge.trainer.hf_names import architecture, config, their_names
+from corpusforge.trainer.hf_names import architecture, config, transformers_names
 from corpusforge.trainer.model import Encoder
 from corpusforge.trainer.model_card import model_card
 
@@ -38,18 +38,18 @@ HEADS = "heads.safetensors"
 """File of our checkpoints: weights that have no place in a Hugging Face directory, under our own names."""
 
 
-def their_weights(model: Encoder) -> Iterator[tuple[str, Tensor]]:
-    """Weights under transformers' names, on the CPU, without those that have no name there."""
+def transformers_weights(model: Encoder) -> Iterator[tuple[str, Tensor]]:
+    """Weights under transformers' names, on the CPU; those that have no name there are left out."""
     for name, weight in model.state_dict().items():
-        if names := their_names(name, model.shape.family):
-            for their_name, part in zip(names, weight.detach().cpu().chunk(len(names)), strict=True):
-                yield their_name, part.contiguous()
+        if names := transformers_names(name, model.shape.family):
+            for key, part in zip(names, weight.detach().cpu().chunk(len(names)), strict=True):
+                yield key, part.contiguous()
 
 
 def export(model: Encoder, folder: Path, *, vocab_folder: str, ids: dict[str, int], card: dict[str, Any]) -> None:
     """Write the Hugging Face directory into an existing folder."""
     # transformers refuses a file without this metadata.
-    save_file(dict(their_weights(model)), folder / "model.safetensors", metadata={"format": "pt"})
+    save_file(dict(transformers_weights(model)), folder / SAFE, metadata={"format": "pt"})
     (folder / "config.json").write_text(json.dumps(config(model.shape, ids), indent=2) + "\n")
     for name in TOKENIZER_FILES:
         if shards.exists(shards.join(vocab_folder, name)):
@@ -60,7 +60,7 @@ def export(model: Encoder, folder: Path, *, vocab_folder: str, ids: dict[str, in
 
 
 def _fit_tokenizer(path: Path, shape: Architecture) -> None:
-    """Add to the tokenizer's settings how long the model's input may be and which tensors it consists of.
+    """Add to the tokenizer's settings the maximum length of the model's input and the names of its tensors.
 
     A model with one segment must not get token_type_ids: those of a pair's second sentence are outside its table.
     """
@@ -74,30 +74,40 @@ def _fit_tokenizer(path: Path, shape: Architecture) -> None:
 def own_weights(model: Encoder) -> dict[str, Tensor]:
     """Weights that have no name in transformers, under our own names, on the CPU."""
     state = model.state_dict()
-    return {n: w.detach().cpu().contiguous() for n, w in state.items() if not their_names(n, model.shape.family)}
+    return {n: w.detach().cpu().contiguous() for n, w in state.items() if not transformers_names(n, model.shape.family)}
 
 
 def load_weights(model: Encoder, folder: Path) -> None:
     """Copy the weights of a Hugging Face directory into a model of the same architecture.
 
-    A head that has no place in one is read from the checkpoint's `HEADS`. Raises `errors.ManifestInvalid` if a weight
-    is missing or has another shape, and what `read_weights` raises.
+    A head that has no place in such a directory is read from the checkpoint's `HEADS`. Raises `errors.ManifestInvalid`
+    if a weight is missing or has another shape, and what `read_weights` raises.
     """
     family = model.shape.family
     stored = read_weights(folder, family)
     try:
-        ours = read_heads(folder) if own_weights(model) else {}
+        state = read_heads(folder) if own_weights(model) else {}
         for name in model.state_dict():
-            if names := their_names(name, family):
-                ours[name] = torch.cat([stored[n] for n in names])
-        model.load_state_dict(ours)
+            if names := transformers_names(name, family):
+                state[name] = torch.cat([stored[n] for n in names])
+        model.load_state_dict(state)
     except Exception as error:  # safetensors raises a class of its own, derived from Exception alone
         what = f"its weights do not fit its config.json ({error})"
         raise errors.ManifestInvalid(str(folder), what, "name another checkpoint") from None
 
 
-def load_model(folder: Path) -> Encoder:
-    """The encoder of a Hugging Face directory that `export` wrote, or one like it."""
+def model_folder(path: str) -> Path | None:
+    """The Hugging Face directory at ``path``: the folder itself, or its ``model/``; None if there is neither."""
+    folders = (Path(path), Path(path) / "model")
+    return next((folder for folder in folders if (folder / "config.json").is_file()), None)
+
+
+def read_architecture(folder: Path) -> Architecture:
+    """The architecture in the ``config.json`` of a folder.
+
+    Raises `errors.InputMissing` without one, `errors.ManifestInvalid` for one that is not JSON, and what
+    `hf_names.architecture` raises.
+    """
     path = folder / "config.json"
     try:
         values = json.loads(path.read_text("utf-8"))
@@ -105,7 +115,12 @@ def load_model(folder: Path) -> Encoder:
         raise errors.InputMissing(str(folder), "no config.json in it", "name a checkpoint folder") from None
     except ValueError as error:
         raise errors.ManifestInvalid(str(path), f"not JSON ({error})", "name another checkpoint") from None
-    model = Encoder(architecture(values, str(folder)))
+    return architecture(values, str(folder))
+
+
+def load_model(folder: Path) -> Encoder:
+    """The encoder of a Hugging Face directory that `export` wrote, or one like it."""
+    model = Encoder(read_architecture(folder))
     load_weights(model, folder)
     return model.eval()
 
@@ -161,7 +176,7 @@ def _read(path: Path) -> dict[str, Tensor]:
 
 
 def _current_name(name: str, family: str) -> str:
-    """Today's name of a weight of an older or headless model: ``gamma`` and ``beta``, a missing family name, the
+    """The present name of a weight of an older or headless model: ``gamma`` and ``beta``, a missing family name, the
     decoder's copy of the bias.
 
     >>> _current_name("embeddings.LayerNorm.gamma", "bert")

@@ -1,7 +1,7 @@
 """Names of weights and of ``config.json`` in transformers, and the architecture that a ``config.json`` describes.
 
-The names are those of transformers' `modeling_bert.py`, `modeling_roberta.py` and `modeling_albert.py`. Those keep
-query, key and value apart where `attention.Attention` has them in one matrix; and they have no span boundary head, so
+The names are those of transformers' `modeling_bert.py`, `modeling_roberta.py` and `modeling_albert.py`. These have
+separate weights for query, key and value, which `attention.Attention` has in one matrix, and no span boundary head, so
 its weights have no name there. Every value of ``config.json`` that a family reads is written, as the defaults of its
 class are those of one model among several: `RobertaConfig()` has 512 positions, 2 segments and an epsilon of 1e-12,
 `AlbertConfig()` is ALBERT-xxlarge.
@@ -57,20 +57,20 @@ _CLASSES = {
     "roberta": ("RobertaForMaskedLM", ""),
     "albert": ("AlbertForMaskedLM", "AlbertForPreTraining"),
 }
-"""Without a head for pairs, and with one."""
+"""transformers' classes: without a head for pairs, and with one."""
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "bert": {"hidden_act": "gelu", "pad_token_id": 0, "hidden_dropout_prob": 0.1},
     "roberta": {"hidden_act": "gelu", "pad_token_id": 1, "hidden_dropout_prob": 0.1},
     "albert": {"hidden_act": "gelu_new", "pad_token_id": 0, "hidden_dropout_prob": 0.0},
 }
-"""Defaults of transformers' classes for what a ``config.json`` leaves out (with segments and epsilon below)."""
+"""Defaults of transformers' classes for what a ``config.json`` may leave out (besides segments and epsilon, below)."""
 _ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_new", "gelu_pytorch_tanh": "gelu_new"}
 
 
-def their_names(name: str, family: str) -> list[str]:
-    """The names of one of our weights in transformers: three for the joint query, key and value, none if unknown there.
+def transformers_names(name: str, family: str) -> list[str]:
+    """The names of one of our weights in transformers: three for the joint query, key and value, none if it has none.
 
-    >>> their_names("layers.0.inner.bias", "bert")
+    >>> transformers_names("layers.0.inner.bias", "bert")
     ['bert.encoder.layer.0.intermediate.dense.bias']
     """
     if name in _HEADS[family]:
@@ -83,17 +83,17 @@ def their_names(name: str, family: str) -> list[str]:
     if module.split(".")[0] == "boundary":
         return []
     _, number, inner = module.split(".", 2)
-    albert = family == "albert"  # one layer, shared: one group of one layer
-    stem = "albert.encoder.albert_layer_groups.0.albert_layers.0" if albert else f"{family}.encoder.layer.{number}"
+    is_albert = family == "albert"  # one shared layer: one group of one layer
+    stem = "albert.encoder.albert_layer_groups.0.albert_layers.0" if is_albert else f"{family}.encoder.layer.{number}"
     if inner == "attention.projections":
-        place = "attention" if albert else "attention.self"
-        return [f"{stem}.{place}.{part}.{kind}" for part in ("query", "key", "value")]
-    return [f"{stem}.{(_ALBERT_LAYER if albert else _LAYER)[inner]}.{kind}"]
+        prefix = "attention" if is_albert else "attention.self"
+        return [f"{stem}.{prefix}.{part}.{kind}" for part in ("query", "key", "value")]
+    return [f"{stem}.{(_ALBERT_LAYER if is_albert else _LAYER)[inner]}.{kind}"]
 
 
 def config(shape: Architecture, ids: dict[str, int]) -> dict[str, Any]:
     """``config.json``; ``ids``: the vocabulary's ``cls`` and ``sep``."""
-    named = {
+    values = {
         "architectures": [_CLASSES[shape.family][shape.pairs]],
         "model_type": shape.family,
         "vocab_size": shape.vocabulary,
@@ -113,12 +113,12 @@ def config(shape: Architecture, ids: dict[str, int]) -> dict[str, Any]:
         "dtype": "float32",
     }
     if shape.family == "bert":
-        return named
-    named |= {"bos_token_id": ids["cls"], "eos_token_id": ids["sep"]}
+        return values
+    values |= {"bos_token_id": ids["cls"], "eos_token_id": ids["sep"]}
     if shape.family == "albert":
-        named |= {"embedding_size": shape.embedding_width, "num_hidden_groups": 1, "inner_group_num": 1}
-        named |= {"classifier_dropout_prob": 0.1}  # of fine-tuning: transformers' albert-base-v2 has it
-    return named
+        values |= {"embedding_size": shape.embedding_width, "num_hidden_groups": 1, "inner_group_num": 1}
+        values |= {"classifier_dropout_prob": 0.1}  # of fine-tuning: transformers' albert-base-v2 has it
+    return values
 
 
 def architecture(values: dict[str, Any], where: str) -> Architecture:
@@ -155,7 +155,7 @@ def architecture(values: dict[str, Any], where: str) -> Architecture:
 
 
 def _check_computed(values: dict[str, Any], where: str) -> None:
-    """Refuse variants of the families: their weights have the same names and mean something else."""
+    """Refuse variants of the families whose weights have the same names but mean something else."""
     plain = {
         "position_embedding_type": "absolute",
         "is_decoder": False,

@@ -1,8 +1,8 @@
 """The log of a run: one JSON line every few steps, and the same numbers in TensorBoard and Weights & Biases.
 
-Nothing is copied from the device between two lines, so steps never wait for the host; a line holds means over the
-steps since the line before. What is gathered but not yet logged goes into checkpoints, so a resumed run writes the same
-lines. ``log.jsonl`` is the record; the two trackers are optional and imported only when they are used.
+Nothing is copied from the device between two lines, so steps never wait for the host; a line holds means over the steps
+since the line before. Values not yet logged go into checkpoints, so a resumed run writes the same lines. ``log.jsonl``
+is the record; the two trackers are optional and imported only when they are used.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ FIELDS = (
     *("mlm_loss", "mlm_hits", "masked", "pair_loss", "pair_hits", "pairs", "span_loss", "span_hits", "spans"),
     *("grad_norm", "tokens", "size"),
 )
-"""Columns of one step: sums of losses and hits over masked positions, pairs and tokens predicted from span boundaries,
-their counts, and tokens without and with padding."""
+"""Values of one step: sums of losses and hits over masked positions, pairs and tokens predicted from span boundaries,
+their counts, the norm of the gradient, and tokens without and with padding."""
 
 
 class Meter:
-    """Gathers one row of `FIELDS` a step, on the device, until a line is due."""
+    """Collects one row of `FIELDS` per step, on the device, until a line is due."""
 
     def __init__(self, unlogged: list[list[float]]) -> None:
         self._rows: list[Tensor] = [torch.tensor(row, dtype=torch.float64) for row in unlogged]
 
     def add(self, sums: Tensor, grad_norm: Tensor, tokens: int, size: int) -> None:
         """Add a step; ``sums``: the first nine fields [9], on any device."""
-        known = torch.tensor([tokens, size], dtype=torch.float64)
+        counts = torch.tensor([tokens, size], dtype=torch.float64)
         if sums.is_cuda:
-            known = known.pin_memory().to(sums.device, non_blocking=True)
-        self._rows.append(torch.cat([sums.double(), grad_norm.double().reshape(1), known]))
+            counts = counts.pin_memory().to(sums.device, non_blocking=True)
+        self._rows.append(torch.cat([sums.double(), grad_norm.double().reshape(1), counts]))
 
     def read(self) -> list[list[float]]:
-        """The rows gathered so far. This waits for the device."""
+        """The rows collected so far. Waits for the device."""
         if not self._rows:
             return []
         device = self._rows[-1].device
@@ -63,7 +63,7 @@ def first_bad(rows: list[list[float]]) -> int | None:
 
 
 def loss_of(sums: Tensor) -> float:
-    """The loss of a step. This waits for the device."""
+    """The loss of a step. Waits for the device."""
     loss = means([[*sums.tolist(), 0.0, 0.0, 0.0]])["loss"]
     return math.nan if loss is None else loss
 
@@ -90,18 +90,17 @@ def means(rows: list[list[float]]) -> dict[str, float | None]:
 class Log:
     """``log.jsonl`` and ``tensorboard/`` of a run. Lines after ``step`` are dropped: they will be written again.
 
-    Of the lines kept, ``losses`` are those of training steps, ``newest`` is the last of them (empty if there is none),
-    ``heldout`` holds the newest held-out loss, its fields by name (empty if there is none), and ``is_measured`` is
-    whether there is one of ``step`` itself. ``wandb``: a project, or none.
+    Of the lines kept, ``losses`` are those of training steps and ``newest`` is the last of these; ``heldout`` holds the
+    fields of the newest held-out loss by name (both empty if there is none), and ``is_measured`` states whether it was
+    measured at ``step`` itself. ``wandb``: a project, or none.
     """
 
     def __init__(self, output: Path, step: int, *, tensorboard: bool, wandb: str = "", is_first: bool = True) -> None:
         path = output / "log.jsonl"
         kept = [line for line in _lines(path) if _step_of(line) <= step] if step else []
-        if is_first:  # other ranks only read
-            shards.write_bytes(
-                str(path), "".join(kept).encode()
-            )  # if killed here, either the old lines or the kept ones remain
+        if is_first:  # the other ranks only read
+            # If the process is killed here, either the old lines or the kept ones remain.
+            shards.write_bytes(str(path), "".join(kept).encode())
         self._file = (path if is_first else Path(os.devnull)).open("a", encoding="utf-8")
         lines = [json.loads(line) for line in kept]
         self.losses: list[dict[str, Any]] = [values for values in lines if "mlm_loss" in values]
@@ -144,9 +143,9 @@ def _step_of(line: str) -> float:
 
 
 class Speed:
-    """Measures the speed between two log lines on the host's clock.
+    """Measures the speed between two log lines by the host's clock.
 
-    Nothing here waits for the device: `Meter.read` has done so right before a line is written.
+    Nothing here waits for the device: `Meter.read` does so right before a line is written.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -158,7 +157,7 @@ class Speed:
         self._tokens += tokens
 
     def read(self, waited: float, flops_per_token: float) -> dict[str, float | None]:
-        """Figures since the last call; ``waited``: seconds the loop has waited for data since it started.
+        """Speed and memory since the last call; ``waited``: seconds the loop has waited for data since it started.
 
         ``mfu`` is the share of the device's peak FLOPs, null where unknown; ``memory`` is in bytes.
         """
@@ -175,17 +174,17 @@ class Speed:
 
 
 RUN_ID = "wandb.json"
-"""File that holds the id of the run at Weights & Biases, so that a resumed run continues it."""
+"""File with the id of the run at Weights & Biases, so that a resumed run continues it."""
 
 
 class Sink(Protocol):
-    """A tracker that takes log lines."""
+    """A tracker that receives log lines."""
 
     def write(self, step: int, numbers: dict[str, float]) -> None:
-        """The numbers of a line; steps are counted from 1."""
+        """Record the numbers of a line; steps are counted from 1."""
 
     def close(self) -> None:
-        """Finish: no more lines will come."""
+        """Finish: no more lines follow."""
 
 
 class _Events:
@@ -236,8 +235,8 @@ def open_wandb(output: Path, project: str) -> Sink:
         module: Any = importlib.import_module("wandb")
     except ImportError:
         raise errors.ExtraMissing("--wandb", "the package wandb is not installed", "pip install wandb") from None
-    known = output / RUN_ID
-    number = json.loads(known.read_text("utf-8"))["id"] if known.exists() else None
-    run = module.init(project=project, dir=str(output), name=output.name, id=number, resume="allow")
-    known.write_text(json.dumps({"id": run.id}) + "\n", "utf-8")
+    path = output / RUN_ID
+    run_id = json.loads(path.read_text("utf-8"))["id"] if path.exists() else None
+    run = module.init(project=project, dir=str(output), name=output.name, id=run_id, resume="allow")
+    path.write_text(json.dumps({"id": run.id}) + "\n", "utf-8")
     return _Wandb(run)

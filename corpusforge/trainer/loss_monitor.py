@@ -1,11 +1,11 @@
 """Watching the loss: spikes, whose steps can be skipped or end the run, and the plateau at the unigram entropy.
 
-The judge of spikes knows only the steps before, and what it knows goes into checkpoints, so a run that skips steps is
-deterministic, and a resumed one skips the same. It needs the loss of every step, so the host waits for a GPU once a
-step (not for "ignore").
+Whether a step is a spike depends only on the steps before it, through statistics that checkpoints hold; so a run that
+skips steps is deterministic, and a resumed run skips the same ones. Detection needs the loss of every step, so the host
+waits for a GPU once a step (not with "ignore").
 
-The plateau is "loss 7", the most asked question of the field. Every model stays at the unigram entropy for a while, so
-the warning is given only if no log line of a whole stretch of the run was below it.
+The plateau is the "loss 7" of a BERT that learns nothing. Every model stays at the unigram entropy for a while, so the
+warning is given only if no log line of a long stretch of the run was below it.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ from corpusforge import errors
 from corpusforge.trainer.batches import Batch
 
 DECAY = 0.97
-"""Weight of the past in the running mean and deviation, a step (ZClip, Kumar et al. 2025, arXiv 2504.02507: alpha)."""
+"""Weight of the past in the running mean and variance at each step (ZClip, Kumar et al. 2025, arXiv 2504.02507:
+alpha)."""
 QUIET_STEPS = 50
-"""Steps that are never spikes, at the start and after a change of length, where losses jump by nature. Our choice: by
-then the weights of the first steps have faded to a fifth."""
+"""Number of steps, at the start and after a change of length, that are never spikes: losses vary widely there. Our
+choice: by then the weight of the first steps has faded to a fifth."""
 MOST_IN_A_ROW = 20
-"""Consecutive steps skipped before the run gives up: the loss has diverged. Our choice."""
+"""Consecutive skipped steps after which the run ends, as the loss has diverged. Our choice."""
 
 
 @dataclass
 class Spikes:
-    """Finds spikes: losses above the running mean by more than ``deviations`` running standard deviations."""
+    """Detects spikes: losses above the running mean by more than ``deviations`` running standard deviations."""
 
     deviations: float
     mean: float = 0.0
@@ -43,7 +44,7 @@ class Spikes:
     skipped: list[int] = field(default_factory=list)  # steps, counted from 1
 
     def judge(self, loss: float, norm: float, part: int) -> str | None:
-        """What is wrong with a step of a part of the run, or None; then later steps are compared with it too."""
+        """Why a step is a spike, or None; only then does it enter the running statistics. ``part``: of the run."""
         if part != self.part:
             self.part, self.seen = part, 0
         reason = self._reason(loss, norm)
@@ -67,7 +68,7 @@ class Spikes:
         return f"loss {loss:.4f} is above {self.mean:.4f} by over {self.deviations:g} deviations"
 
     def _learn(self, loss: float) -> None:
-        """Exponential mean and variance; the first steps weigh equally (West 1979, weighted algorithm)."""
+        """Update the exponential mean and variance; the first steps weigh equally (West 1979, weighted algorithm)."""
         self.seen += 1
         share = max(1 - DECAY, 1 / self.seen)
         difference = loss - self.mean if self.seen > 1 else 0.0
@@ -85,31 +86,32 @@ def stopped_by(batches: Sequence[Batch], path: Path, what: str) -> errors.Traini
 
 
 BEGINS, ENDS = 0.1, 0.2
-"""The stretch watched, as shares of the run. Published curves leave the line within 1 % of it, short runs later. Our
-choice."""
+"""The stretch that is watched, as shares of the run. Published curves fall below the unigram entropy within the first
+1 % of a run, those of short runs later. Our choice."""
 LEAST_STEPS = 200
 """No warning before this many steps. Our choice."""
 MARGIN = 0.1
-"""Nats below the line at which a model has learned more than frequencies: a few times the noise of a log line."""
+"""Nats below the unigram entropy at which a model has learned more than frequencies: a few times the noise of a log
+line."""
 
 
 class Plateau:
-    """Watches a run whose training tokens have the unigram entropy ``line``."""
+    """Watches a run whose training tokens have the entropy ``unigram``."""
 
-    def __init__(self, line: float) -> None:
-        self.line = line
-        self._stood_since: int | None = None
-        self._is_over = False  # the line was crossed, or the warning given
+    def __init__(self, unigram: float) -> None:
+        self.unigram = unigram
+        self._stuck_since: int | None = None
+        self._is_over = False  # the loss fell below the unigram entropy, or the warning was given
 
     def watch(self, values: dict[str, Any], progress: float, *, is_warming_up: bool) -> str | None:
-        """Take a log line and the share of the run that is done; returns a warning to show, or None."""
+        """Read a log line at a share ``progress`` of the run; returns a warning to show, or None."""
         if self._is_over or is_warming_up or progress < BEGINS or values.get("mlm_loss") is None:
             return None
-        if values["mlm_loss"] < self.line - MARGIN:
+        if values["mlm_loss"] < self.unigram - MARGIN:
             self._is_over = True
             return None
-        if self._stood_since is None:
-            self._stood_since = values["step"]
+        if self._stuck_since is None:
+            self._stuck_since = values["step"]
         if progress < ENDS or values["step"] < LEAST_STEPS:
             return None
         self._is_over = True
@@ -118,7 +120,7 @@ class Plateau:
     def _warning(self, values: dict[str, Any]) -> str:
         return (
             f"the MLM loss ({values['mlm_loss']:.2f}) has not left the unigram entropy of the corpus "
-            f"({self.line:.2f}) since step {self._stood_since}: so far the model has learned only unigram "
+            f"({self.unigram:.2f}) since step {self._stuck_since}: so far the model has learned only unigram "
             "frequencies. Likely causes: duplicate documents or lines (is the corpus deduplicated?); a vocabulary that "
             "is not the corpus's own (look at the share of [UNK] in the report); a learning rate too high for this "
             "size or batch, or too low (try a third, and three times as much, and a longer warm-up)"

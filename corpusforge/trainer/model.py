@@ -3,11 +3,11 @@
 A post-LN transformer encoder (Devlin et al. 2019; Vaswani et al. 2017, section 3.1) with learned positions and a
 decoder tied to the token embeddings. ALBERT (Lan et al. 2020, section 3.1) embeds in fewer dimensions than its layers
 have, and its layers share their weights. SpanBERT (Joshi et al. 2020, section 3.2) is BERT with another head. The MLM
-head sees masked positions only: the rest of its output would be thrown away (18 % of BERT-base's FLOPs at length 128),
+head sees masked positions only: the rest of its output would be discarded (18 % of BERT-base's FLOPs at length 128),
 and it is the largest activation.
 
 Axes: B sequences, T positions, E width of embeddings, D width, H heads, V vocabulary, M masked positions of the batch,
-S those of them that the span boundary head predicts.
+S of these that the span boundary head predicts.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Layer(nn.Module):
         self.norm = nn.LayerNorm(shape.width, eps=shape.epsilon)
 
     def forward(self, x: Tensor, keys: Tensor | Packed | None) -> Tensor:
-        """``x`` [B, T, D] -> [B, T, D]; ``keys`` as `Attention.forward` has it."""
+        """``x`` [B, T, D] -> [B, T, D]; ``keys`` as in `Attention.forward`."""
         x = self.attention(x, keys)
         inner = self.output(activate(self.inner(x), self.activation))
         out: Tensor = self.norm(x + F.dropout(inner, self.dropout, self.training))
@@ -78,7 +78,7 @@ class SpanBoundary(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Token ids in; logits at masked positions, at [CLS] for segment pairs, and from span boundaries, out."""
+    """From token ids to logits at masked positions, at [CLS] for segment pairs, and from span boundaries."""
 
     def __init__(self, shape: Architecture) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ class Encoder(nn.Module):
         self.positions = nn.Embedding(shape.positions, E)
         self.segments = nn.Embedding(shape.segments, E)
         self.norm = nn.LayerNorm(E, eps=shape.epsilon)
-        self.widen = nn.Linear(E, D) if shape.family == "albert" else None  # also where E is D
+        self.widen = nn.Linear(E, D) if shape.family == "albert" else None  # even if E equals D
         self.layers = nn.ModuleList(Layer(shape) for _ in range(1 if shape.is_shared else shape.layers))
         self.transform = nn.Linear(D, E)
         self.transform_norm = nn.LayerNorm(E, eps=shape.epsilon)
@@ -110,7 +110,7 @@ class Encoder(nn.Module):
             position_ids = torch.arange(input_ids.shape[1], device=input_ids.device) + self.shape.first_position
             keys = None if real is None else real[:, None, None, :]
             if real is not None and self.shape.family == "roberta":
-                # As in fairseq and transformers, padding (always after the text) has a row of its own.
+                # As in fairseq and transformers, padding (always after the text) has its own row.
                 position_ids = torch.where(real, position_ids, self.shape.padding_id)
         x: Tensor = self.tokens(input_ids) + self.segments(segment_ids) + self.positions(position_ids)
         x = F.dropout(self.norm(x), self.shape.dropout, self.training)
@@ -133,7 +133,7 @@ class Encoder(nn.Module):
         masked: Tensor,
         spans: Tensor | None = None,
     ) -> Logits:
-        """As `encode`, then the logits of every head the model has. Positions count through the flattened batch.
+        """As `encode`, then the logits of every head of the model. Positions are counted through the flattened batch.
 
         ``masked`` [M]: masked positions (b * T + t). ``spans`` [S, 3]: for tokens of masked spans the position before
         the span, the position after it, and which token of the span it is, from 0.
@@ -152,7 +152,7 @@ class Encoder(nn.Module):
 def initialize(model: Encoder, seed: int, deviation: float = 0.02) -> None:
     """Draw truncated normal weights (at two deviations, as TensorFlow does), zero biases, LayerNorm at one.
 
-    Every weight has a generator of its own, keyed by its name: adding a head changes no other weight.
+    Every weight has its own generator, keyed by its name: adding a head changes no other weight.
     """
     for name, weight in model.named_parameters():
         if weight.dim() >= 2:

@@ -1,6 +1,6 @@
 """The model card: ``README.md`` of a model, from what is known of its data and training.
 
-The card of a checkpoint and of a published model are the same text. It names no paths: it goes out into the world.
+The cards of a checkpoint and of a published model are the same text. It names no paths, as it may be published.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from corpusforge.trainer.architecture import Architecture
-from corpusforge.trainer.hf_names import their_names
+from corpusforge.trainer.hf_names import transformers_names
 from corpusforge.trainer.model import Encoder
 
 
@@ -18,10 +18,10 @@ def model_card(model: Encoder, card: dict[str, Any]) -> str:
 
     ``card``: ``name``, ``corpus`` (fingerprint), ``funnel`` (label, documents, bytes of each stage), ``rows`` (of the
     instances), ``tallies`` ({stage: {reason: {"rows", "bytes"}}}), ``training`` (plain facts), ``differs`` (preset,
-    lines), ``settings`` ({section: {name: value}}); anything missing is left out.
+    lines), ``settings`` ({section: {name: value}}); whatever is missing is left out.
     """
     shape = model.shape
-    count = sum(weight.numel() for name, weight in model.named_parameters() if their_names(name, shape.family))
+    count = sum(weight.numel() for name, weight in model.named_parameters() if transformers_names(name, shape.family))
     size = f"{shape.layers} layers, width {shape.width}, {shape.heads} heads, vocabulary {shape.vocabulary:,}"
     lines = [*_metadata(card), f"# {card.get('name', 'An encoder')}", ""]
     lines += [f"A {shape.family} encoder of {count:,} parameters ({size}), pretrained with CorpusForge.", ""]
@@ -42,14 +42,14 @@ def model_card(model: Encoder, card: dict[str, Any]) -> str:
 
 
 def _metadata(card: dict[str, Any]) -> list[str]:
-    """What the hub sorts models by. The license is unknown here: it depends on the text."""
+    """The metadata by which the hub sorts models. The license depends on the text and is unknown here."""
     lines = ["---", "library_name: transformers", "pipeline_tag: fill-mask", "tags: [fill-mask, corpusforge]"]
     language = card.get("settings", {}).get("clean", {}).get("language")
     return [*lines, *([f"language: {language}"] if language else []), "---", ""]
 
 
 def _length(shape: Architecture, card: dict[str, Any]) -> str:
-    """How long a text may be; positions that no instance reached still have random embeddings."""
+    """The maximum length of a text; positions that no instance reached still have random embeddings."""
     takes = f"It takes texts of at most {shape.longest:,} tokens"
     trained = card.get("settings", {}).get("instances", {}).get("length", shape.longest)
     if trained >= shape.longest:
@@ -84,7 +84,7 @@ def _of_corpus(card: dict[str, Any]) -> list[str]:
 
 
 def _toml(value: Any) -> str:
-    """A plain value in TOML, which is JSON for all that occur here.
+    """A plain value in TOML, which equals JSON for all values that occur here.
 
     >>> _toml([1e-4, "a", True])
     '[0.0001, "a", true]'

@@ -1,8 +1,8 @@
 """Optimizers: AdamW (torch's), BERT's Adam without bias correction, and LAMB.
 
 Each has two groups of weights, with weight decay and without (biases, LayerNorm). All three keep the same state (two
-moments and a count of steps), so checkpoints know no optimizer by name; BERT's and LAMB's updates run over all weights
-of a group at once (``torch._foreach``).
+moments and a count of steps), so checkpoints do not depend on the optimizer; BERT's and LAMB's updates run over all
+weights of a group at once (``torch._foreach``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from corpusforge.sections.presets import Preset
 from corpusforge.trainer.model import Encoder, decays
 
 MOMENTS = ("exp_avg", "exp_avg_sq")
-"""State that every optimizer here keeps for a weight, besides its ``step``."""
+"""The state of a weight in every optimizer here, besides its ``step``."""
 
 
 def make_optimizer(model: Encoder, preset: Preset, learning_rate: float, name: str = "adamw") -> torch.optim.Optimizer:
@@ -55,7 +55,7 @@ class _Moments(torch.optim.Optimizer, abc.ABC):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """One step with the gradients that the weights hold."""
+        """Take one step with the gradients of the weights."""
         for group in self.param_groups:
             weights, steps = self._of(group)
             if not weights.values:
@@ -67,14 +67,14 @@ class _Moments(torch.optim.Optimizer, abc.ABC):
             self._update(group, weights, steps)
 
     def _of(self, group: dict[str, Any]) -> tuple[_Weights, int]:
-        """A group's weights and moments (zeros at first), and how many steps they have seen, this one included."""
+        """A group's weights and moments (zeros at first), and their number of steps, this one included."""
         weights, steps = _Weights([], [], [], []), 0
         for weight in group["params"]:
             if weight.grad is None:
                 continue
             state = self.state[weight]
             if not state:
-                state["step"] = torch.zeros(())  # on the CPU, where it is read without waiting for a device
+                state["step"] = torch.zeros(())  # on the CPU: reading it does not wait for a device
                 state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(weight), torch.zeros_like(weight)
             state["step"] += 1
             steps = int(state["step"])

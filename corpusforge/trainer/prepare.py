@@ -1,4 +1,4 @@
-"""Everything a run needs before its first step, put together and checked: data, plan, model shape, device.
+"""Everything a run needs before its first step, assembled and checked: data, plan, model shape, device.
 
 Nothing is written here, so ``--dry-run`` stops after it.
 """
@@ -38,7 +38,7 @@ class Job:
 
     settings: Pretrain
     seed: int
-    instances: Mapping[str, Any]  # the section [instances] that the data were built with
+    instances: Mapping[str, Any]  # the section [instances] with which the data were built
     plan: TrainingPlan
     corpus: Corpus
     heldout: Corpus | None
@@ -49,7 +49,7 @@ class Job:
     device: torch.device
     dtype: torch.dtype | None
     ranks: Ranks = dataclasses.field(default_factory=Ranks)
-    init: InitCheckpoint | None = None  # whose weights the run starts with
+    init: InitCheckpoint | None = None  # the run starts with its weights
 
     def batches(self, step: int) -> list[Batch]:
         """This rank's micro-batches of step ``step``, counted from 0: a function of that number."""
@@ -62,17 +62,17 @@ class Job:
         )
         how: dict[str, Any] = {"segments": shape.segments > 1, "pairs": shape.pairs, "spans": shape.span_positions}
         masker = self.masker_at(step)
-        made = make_steps(self.corpus, stream, [step], batch_settings, masker, self.specials.pad)[0]
-        share = self.ranks.share([to_tensors(batch, **how, fixed=settings.compile) for batch in made])
-        return [batch.pinned() for batch in share] if self.device.type == "cuda" else share
+        step_batches = make_steps(self.corpus, stream, [step], batch_settings, masker, self.specials.pad)[0]
+        batches = self.ranks.share([to_tensors(batch, **how, fixed=settings.compile) for batch in step_batches])
+        return [batch.pinned() for batch in batches] if self.device.type == "cuda" else batches
 
     def masker_at(self, step: int) -> Masker:
-        """Draws the masks of a step: as the data were built for, except for a rate that changes with the steps."""
-        rate, own = self.plan.mask_rate(step), self.masker.settings
-        if rate == own.rate:
+        """What draws the masks of a step: by the settings the data were built with, at the rate of the step."""
+        rate, built = self.plan.mask_rate(step), self.masker.settings
+        if rate == built.rate:
             return self.masker
-        cap = math.ceil(own.max_predictions * rate / own.rate)  # the same share of positions at another rate
-        return Masker(self.specials, dataclasses.replace(own, rate=rate, max_predictions=cap), self.seed)
+        cap = math.ceil(built.max_predictions * rate / built.rate)  # the same share of positions at another rate
+        return Masker(self.specials, dataclasses.replace(built, rate=rate, max_predictions=cap), self.seed)
 
     @property
     def attention(self) -> str:
@@ -82,13 +82,13 @@ class Job:
         return f"packed, {kernel_of(self.device, self.dtype, self.shape.dropout, flash=has_flash(self.device))} kernel"
 
     def marked(self, mark: Mark) -> Job:
-        """The job with another mark in its plan."""
+        """The job with one more mark in its plan."""
         plan = self.plan.marked(mark)
         return dataclasses.replace(self, plan=plan, streams=streams(self.corpus, plan.parts, self.seed, self.streams))
 
 
 def prepare(data_folder: str, settings: Pretrain, *, vocab_folder: str, seed: int = 0) -> Job:
-    """Open the data and decide everything. Dynamic masks are drawn as the instances were built for.
+    """Open the data and decide everything. Dynamic masks are drawn by the settings the instances were built with.
 
     Raises `errors.ManifestInvalid` for unfinished data, `errors.StageMismatch` if vocabulary and instances do not
     match, `errors.RecipeInvalid` for settings that cannot work on this data or machine.
@@ -99,9 +99,9 @@ def prepare(data_folder: str, settings: Pretrain, *, vocab_folder: str, seed: in
     check_vocabulary(corpus, specials, data_folder, vocab_folder)
     heldout = open_table(data_folder, manifest, "heldout") if manifest.rows.get("heldout") else None
     instances = manifest.recipe.get("instances", {})
-    own = MaskSettings.of(instances)
-    plan = training_plan(settings, corpus.longest, own.rate)
-    _check_masks(corpus, plan.preset, settings, own.unit, data_folder)
+    masks = MaskSettings.of(instances)
+    plan = training_plan(settings, corpus.longest, masks.rate)
+    _check_masks(corpus, plan.preset, settings, masks.unit, data_folder)
     device = choose_device(settings.device)
     longest = padded_length(max(corpus.longest, heldout.longest if heldout else 0))
     shape = preset_architecture(
@@ -121,7 +121,7 @@ def prepare(data_folder: str, settings: Pretrain, *, vocab_folder: str, seed: in
         corpus=corpus,
         heldout=heldout,
         specials=specials,
-        masker=Masker(specials, own, seed),
+        masker=Masker(specials, masks, seed),
         streams=streams(corpus, plan.parts, seed),
         shape=init.shape_of(shape, longest) if init else shape,
         init=init,
@@ -131,7 +131,7 @@ def prepare(data_folder: str, settings: Pretrain, *, vocab_folder: str, seed: in
 
 
 def _check_masks(corpus: Corpus, preset: Preset, settings: Pretrain, unit: str, data_folder: str) -> None:
-    """Masks of words need word starts, and a span boundary head needs masks that are drawn while training."""
+    """Check that masks of words have word starts, and that a span boundary head has masks drawn during training."""
     stored = corpus.masked_positions is not None
     if stored and max(settings.mask_rate_start, settings.mask_rate_end) >= 0:
         what, mend = "its masks are stored, so their rate cannot change", "build instances with dynamic masks"

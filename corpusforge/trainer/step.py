@@ -1,7 +1,7 @@
 """One optimizer step: losses of micro-batches, their gradients, and the update.
 
-Losses are sums; they are divided by the masked positions (and pairs) of the whole step, so neither the number of
-micro-batches nor their sizes change the gradient. Dropout draws from a generator seeded for each micro-batch, so a
+Losses are sums, divided by the masked positions (and pairs) of the whole step, so neither the number of micro-batches
+nor their sizes change the gradient. Dropout draws from a generator seeded for each micro-batch, so a
 checkpoint holds no random state.
 """
 
@@ -15,12 +15,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from corpusforge import seeds
-from corpusforge.trainer.batches import NOTHING, Batch
+from corpusforge.trainer.batches import IGNORED, Batch
 from corpusforge.trainer.model import Encoder
 from corpusforge.trainer.ranks import Agreed, Ranks, whole_tensor
 
 SUMS = 9
-"""How many of `log.FIELDS` are computed here: loss, hits and count of masked tokens, of pairs, and of spans."""
+"""Number of `log.FIELDS` computed here: loss, hits and count of masked tokens, of pairs, and of spans."""
 
 
 class Losses(NamedTuple):
@@ -31,7 +31,7 @@ class Losses(NamedTuple):
     span: Tensor | None
 
     def mean(self, masked: int | Tensor, pairs: int | Tensor) -> Tensor:
-        """This batch's part of the loss of a step that has ``masked`` masked tokens and ``pairs`` pairs in all.
+        """This batch's part of the loss of a step with ``masked`` masked tokens and ``pairs`` pairs in total.
 
         Spans are divided by masked tokens too: SpanBERT adds both losses of a token (section 3.2, equation 3).
         """
@@ -52,9 +52,9 @@ def batch_losses(model: torch.nn.Module, batch: Batch, dtype: torch.dtype | None
     mlm, of_tokens = _head(logits.masked, batch.labels)
     pair, of_pairs = _head(logits.pairs, batch.pair_labels)
     span, of_spans = _head(logits.spans, batch.span_labels)
-    nothing = torch.zeros(3, dtype=torch.float64, device=device)
-    sums = torch.cat([nothing if part is None else part for part in (of_tokens, of_pairs, of_spans)])
-    assert mlm is not None  # every batch has the tensor, though it may be empty
+    zeros = torch.zeros(3, dtype=torch.float64, device=device)
+    sums = torch.cat([zeros if part is None else part for part in (of_tokens, of_pairs, of_spans)])
+    assert mlm is not None  # every batch has this tensor, though it may be empty
     return sums, Losses(mlm, pair, span)
 
 
@@ -62,9 +62,9 @@ def _head(logits: Tensor | None, labels: Tensor | None) -> tuple[Tensor | None, 
     """The summed loss of one head, and [3]: loss, hits, count. Labels of -100 are padding."""
     if logits is None or labels is None:
         return None, None
-    loss = F.cross_entropy(logits.float(), labels, ignore_index=NOTHING, reduction="sum")
+    loss = F.cross_entropy(logits.float(), labels, ignore_index=IGNORED, reduction="sum")
     hits = (logits.detach().argmax(-1) == labels).sum()
-    count = (labels != NOTHING).sum()
+    count = (labels != IGNORED).sum()
     return loss, torch.stack([loss.detach().double(), hits.double(), count.double()])
 
 
@@ -123,17 +123,17 @@ def update(
 
 
 SHAPES = 64
-"""Shapes compiled before torch falls back to eager: its default of 8 is too few for two lengths of training."""
+"""Shapes compiled before torch falls back to eager mode: its default of 8 is too few for two lengths of training."""
 
 
 def compiled(model: torch.nn.Module, *, fixed: bool, backend: str = "inductor") -> Any:
-    """The same model from fused kernels: the same numbers up to rounding.
+    """The same model, compiled to fused kernels: the same numbers up to rounding.
 
-    ``fixed``: packed batches of a compiled run have few shapes (`packed.filled_up`), and each is compiled for itself;
-    padded ones have as many shapes as lengths and are compiled for any. The CPU's attention kernels are not compiled:
+    ``fixed``: packed batches of a compiled run have few shapes (`batches.padded_shapes`), each compiled on its own;
+    padded rows have as many shapes as lengths and are compiled for any. The CPU's attention kernels are not compiled:
     their calls differ from batch to batch.
     """
-    import torch._dynamo  # not with torch itself: it takes seconds
+    import torch._dynamo  # imported here as it takes seconds
 
     torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, SHAPES)
     return torch.compile(model, dynamic=not fixed, backend=backend)

@@ -25,7 +25,7 @@ from corpusforge.shards import Manifest
 from corpusforge.trainer import attention
 from corpusforge.trainer.architecture import Architecture
 from corpusforge.trainer.attention import Packed
-from corpusforge.trainer.batches import Batch, filled_up, to_tensors
+from corpusforge.trainer.batches import Batch, padded_shapes, to_tensors
 from corpusforge.trainer.heldout import frozen_batches
 from corpusforge.trainer.model import Encoder, initialize
 from corpusforge.trainer.prepare import prepare
@@ -144,7 +144,7 @@ def test_rows_of_a_set_length_are_taken_too() -> None:
     packed = to_tensors(laid, segments=False, pairs=True)
     assert packed.input_ids.shape == (2, 40)
     assert_equal(padded, outcome(shape, [packed]))
-    assert_equal(padded, outcome(shape, [filled_up(packed)]))
+    assert_equal(padded, outcome(shape, [padded_shapes(packed)]))
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")

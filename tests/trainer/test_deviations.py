@@ -13,7 +13,7 @@ from corpusforge.sections.presets import PRESETS
 from corpusforge.trainer import run_summary
 from corpusforge.trainer.architecture import SPAN_POSITIONS, Architecture
 from corpusforge.trainer.cost import estimate, parameters
-from corpusforge.trainer.deviations import READINGS, deviations
+from corpusforge.trainer.deviations import PUBLISHED, deviations
 from corpusforge.trainer.prepare import prepare
 from tests.made_up_instances import Data
 from tests.trainer.training_runs import Said, train
@@ -40,7 +40,7 @@ def lines_of(data: Data, settings: Pretrain, **instances: object) -> list[str]:
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_preset_as_published_differs_in_what_it_must(make_data: MakeData, preset: str) -> None:
     published = PRESETS[preset]
-    paper = READINGS[published.paper]
+    paper = PUBLISHED[published.paper]
     data = make_data(words=published.mask_unit != "token", instances={"mask_unit": published.mask_unit})
     settings = Pretrain(preset=preset, short_length=24)
     found = lines_of(data, settings, format=paper.format, masking=paper.masking, length=512)
