@@ -1,9 +1,9 @@
 """Run work units on this machine: in this process, or in a pool of processes, the largest units first.
 
-Worker processes come from a fork server, because a plain fork would copy the threads of whatever library has started
-some (grpc, pyarrow) in the middle of anything. A sentinel, the clean end of which only the parent holds, tells a worker
-that its parent is gone. So a killed parent leaves no orphans, an interrupt ends the workers at once, and a killed
-worker is one clear error. Nothing here imports Beam: every worker loads this module, and Beam takes more than a second.
+Worker processes come from a fork server, because a plain fork would copy the threads of a library (grpc, pyarrow) in
+whatever state they are. A worker watches a sentinel, whose other end only its parent has open, and leaves when the
+parent is gone. So a killed parent leaves no orphans, an interrupt ends the workers at once, and a killed worker is one
+clear error. Nothing here imports Beam: every worker loads this module, and Beam takes more than a second.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-from corpusforge import errors, shards
+from corpusforge import arrays, errors, shards
 from corpusforge.units import UnitResult, UnitWork
 
 _POLL_SECONDS = 0.1
@@ -50,7 +50,7 @@ def run_units(
             else:
                 for index, (unit, size) in enumerate(zip(units, sizes, strict=True)):
                     results[index] = run_unit(work, unit, size, advance)
-    except BaseException:
+    except BaseException:  # an interrupt too leaves no unfinished files
         shards.sweep(folder)
         raise
     return [results[index] for index in range(len(units))]
@@ -60,7 +60,8 @@ def run_units(
 def signals_unwind() -> Iterator[None]:
     """Inside, SIGTERM unwinds as Ctrl-C does, so that workers are ended and unfinished files removed.
 
-    Both reach the caller as they are: the mark keeps Beam from turning them into a RuntimeError (`beam.sdk.as_itself`).
+    They reach the caller as KeyboardInterrupt and SystemExit: the mark keeps Beam from turning them into a RuntimeError
+    (`beam.sdk.as_itself`).
     """
 
     def leave(number: int, _: object) -> None:
@@ -81,7 +82,7 @@ def signals_unwind() -> Iterator[None]:
 
 
 class Meter:
-    """Counts the bytes that one unit reports, so that they add up to its size, no more and no less."""
+    """Reports the progress of one unit, so that the bytes reported add up to its size."""
 
     def __init__(self, size: int, advance: Callable[[int], None]) -> None:
         self._left, self._advance = size, advance
@@ -94,7 +95,7 @@ class Meter:
             self._advance(amount)
 
     def finish(self) -> None:
-        """The unit is done: what it has not reported was there already, or not worth a report."""
+        """The unit is done: report the bytes that it did not report itself."""
         self(self._left)
 
 
@@ -125,7 +126,7 @@ def run_pool(
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["corpusforge.pool", "pyarrow.parquet", type(work).__module__])
     done = context.Value("q", 0)
-    executor = ProcessPoolExecutor(workers, context, _start_worker, (work, done))
+    executor = ProcessPoolExecutor(workers, context, _start_worker, (work, done, arrays.pandas_is_spared))
     reported, finished = 0, False
     try:
         for index, result in _results(executor, work, units, sizes, workers):
@@ -177,16 +178,16 @@ class _HiddenMain:
 
     def __enter__(self) -> None:
         self._main = vars(sys.modules["__main__"])
-        self._kept: dict[str, Any] = {k: self._main[k] for k in ("__file__", "__spec__") if k in self._main}
+        self._hidden: dict[str, Any] = {k: self._main[k] for k in ("__file__", "__spec__") if k in self._main}
         self._main.pop("__file__", None)
         self._main["__spec__"] = None
 
     def __exit__(self, *_: object) -> None:
-        self._main.update(self._kept)
+        self._main.update(self._hidden)
 
 
 def _report(done: Any, reported: int, advance: Callable[[int], None]) -> int:
-    # Read without its lock: a worker killed while it held the lock must not block the report of that.
+    # Read without its lock: a worker that was killed while it held the lock must not block its parent.
     now = int(done.get_obj().value)
     if now > reported:
         advance(now - reported)
@@ -211,7 +212,8 @@ _DONE: Any
 _BUSY = False
 
 
-def _start_worker(work: UnitWork, done: Any) -> None:
+def _start_worker(work: UnitWork, done: Any, spares_pandas: bool) -> None:
+    """Prepare a worker process. ``spares_pandas``: whether its parent does, see `arrays.spare_pandas`."""
     global _WORK, _DONE
     _WORK, _DONE = work, done
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
@@ -220,6 +222,8 @@ def _start_worker(work: UnitWork, done: Any) -> None:
     import pyarrow
 
     pyarrow.set_cpu_count(1)  # as many workers as cores already
+    if spares_pandas:
+        arrays.spare_pandas()
 
 
 def _leave(*_: object) -> None:

@@ -106,6 +106,9 @@ def load(name_or_path: str) -> Recipe:
         raise errors.RecipeInvalid(str(path), f"not valid TOML ({error})", "mend the line it names") from None
     except RecursionError:
         raise errors.RecipeInvalid(str(path), "nested too deeply", "a recipe is sections of settings") from None
+    if "kind" in values:
+        mend = f"give it to --rules, or see it with: corpusforge rules show {path}"
+        raise errors.RecipeInvalid(str(path), "this is a rule pack, not a recipe", mend)
     recipe = build({"name": path.stem, **values}, where=str(path))
     return _resolve(recipe, path.parent)
 
@@ -145,8 +148,8 @@ def _resolve(recipe: Recipe, folder: Path) -> Recipe:
             if dataclasses.is_dataclass(value):
                 changes[spec.name] = section(value)
             elif spec.metadata.get("is_path") and not (spec.name == "paths" and values.format == "hub"):
-                many = isinstance(value, tuple)
-                changes[spec.name] = tuple(resolved(v, spec) for v in value) if many else resolved(value, spec)
+                is_list = isinstance(value, tuple)
+                changes[spec.name] = tuple(resolved(v, spec) for v in value) if is_list else resolved(value, spec)
         return dataclasses.replace(values, **changes)
 
     return section(recipe)  # type: ignore[no-any-return]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +54,14 @@ class CountingWork:
             raise ZeroDivisionError("of theirs")
         if self.how == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+class ImportingWork:
+    """Makes an Arrow array of a list; its statistics say whether that imported pandas."""
+
+    def __call__(self, unit: ShardUnit, advance: Advance) -> UnitResult:
+        pa.array(["word"])
+        return UnitResult(unit.number, {}, {"pandas": "pandas" in sys.modules})
 
 
 def units(count: int = 7) -> list[ShardUnit]:

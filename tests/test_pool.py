@@ -13,10 +13,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from corpusforge import errors, shards
+from corpusforge import arrays, errors, shards
 from corpusforge.pool import run_units
 from corpusforge.units import UnitResult
-from tests.counting_work import CountingWork, units
+from tests.counting_work import CountingWork, ImportingWork, units
 
 ROOT = Path(__file__).resolve().parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -59,6 +59,16 @@ def test_progress_adds_up(workers: int, tmp_path: Path) -> None:
         results = run_units(work, many, sizes, workers, str(tmp_path), advanced.append)
         assert sum(advanced) == sum(sizes)
         assert {r.resumed for r in results} == {resumed}
+
+
+@pytest.mark.parametrize("spared", [True, False])
+def test_workers_spare_pandas_as_their_parent_does(
+    spared: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pandas")
+    monkeypatch.setattr(arrays, "pandas_is_spared", spared)
+    results = run_units(ImportingWork(), units(2), [1, 1], 2, str(tmp_path), lambda _: None)
+    assert [r.statistics["pandas"] for r in results] == [not spared] * 2
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -116,7 +126,7 @@ def test_a_program_from_standard_input(tmp_path: Path) -> None:
     """Its file cannot be run again in the workers, nor is it guarded against that."""
     program = f"""
 import sys
-from tests.counting_work import CountingWork, units
+from tests.counting_work import CountingWork, ImportingWork, units
 from corpusforge.pool import run_units
 work = CountingWork({str(tmp_path)!r})
 print(len(run_units(work, units(), [1] * 7, 2, work.output, lambda _: None)), "apache_beam" in sys.modules)

@@ -17,11 +17,11 @@ _HOMES = {
     "WriteShards": "io",
     "WriteManifest": "io",
     "RecordBatchCoder": "io",
-    "CleanDocuments": "clean",
+    "CleanDocuments": "transforms",
     "DedupeSpans": "dedupe",
     "DedupeDocuments": "dedupe",
-    "CountWords": "vocab",
-    "BuildInstances": "instances",
+    "CountWords": "transforms",
+    "BuildInstances": "transforms",
     "BeamEngine": "engine",
 }
 

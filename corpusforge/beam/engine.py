@@ -97,12 +97,12 @@ class BeamEngine(Engine):
         self._run_listed(items, folder, lambda listed: graph.shuffle(listed, produce, reduce, consume, combine))
 
     def _run_listed(self, items: Sequence[Any], folder: str, build: Callable[[Any], None]) -> None:
-        """Run the graph that ``build`` makes of a PCollection of the items; their list lies in ``folder`` meanwhile."""
+        """Run the graph that ``build`` makes of a PCollection of the items; a file in ``folder`` lists them."""
         from corpusforge.beam.graph import read_items, write_items
 
-        path, spread = shards.join(folder, JOBS), not self.is_local
+        path, is_remote = shards.join(folder, JOBS), not self.is_local
         digest = write_items(path, items)
-        self.run(lambda pipeline: build(read_items(pipeline, path, digest, spread=spread)))
+        self.run(lambda pipeline: build(read_items(pipeline, path, digest, spread=is_remote)))
         shards.remove(path)
 
     def run(self, build: Callable[[Any], None]) -> Any:

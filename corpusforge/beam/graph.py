@@ -54,11 +54,11 @@ def shuffle(items: Any, produce: Produce, reduce: Reduce, consume: Consume | Non
     _ = reduced | "GroupReduced" >> beam.GroupByKey() | f"Consume {_name(consume)}" >> beam.ParDo(_Consume(consume))
 
 
-def _name(made: Callable[..., Any]) -> str:
-    """What a callable is called: a function, a partial of one, or an object with ``__call__``."""
-    while isinstance(made, functools.partial):
-        made = made.func
-    return str(getattr(made, "__name__", type(made).__name__)).strip("_")
+def _name(function: Callable[..., Any]) -> str:
+    """The name of a function, of the function of a partial, or of the class of an object with ``__call__``."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return str(getattr(function, "__name__", type(function).__name__)).strip("_")
 
 
 def _alone(key: int, block: bytes) -> tuple[int, list[bytes]]:
@@ -68,7 +68,7 @@ def _alone(key: int, block: bytes) -> tuple[int, list[bytes]]:
 class ReadList(beam.DoFn):  # type: ignore[misc, name-defined]
     """The path of a list -> its items, still pickled.
 
-    ``digest``: SHA-256 of the list, which travels in the graph: a file that someone else put there is never unpickled.
+    ``digest``: SHA-256 of the list, which is part of the graph, so that no other file in its place is unpickled.
     """
 
     def __init__(self, digest: str) -> None:
@@ -80,7 +80,7 @@ class ReadList(beam.DoFn):  # type: ignore[misc, name-defined]
         if hashlib.sha256(packed).hexdigest() != self.digest:
             with as_itself():
                 what = "is not the list that this run wrote"
-                raise errors.ManifestInvalid(path, what, "see that no other run writes there, and run the stage again")
+                raise errors.ManifestInvalid(path, what, "let no other run write there, and run the stage again")
         yield from pickle.loads(packed)
 
 

@@ -3,7 +3,7 @@
 `ReadDocuments` and `ReadShards` produce RecordBatches of a few MB. `WriteShards` and `WriteManifest` write them as the
 folder of a finished stage, which every command reads. A shard is named by the content of its rows: a bundle that a
 runner repeats writes the same name, and one that it splits differently leaves a file that no manifest lists. So only
-the manifest, written once from the shards that count, says what the folder holds.
+the manifest, written once, from the shards of completed bundles, states what the folder holds.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class _ReadShard(beam.DoFn):  # type: ignore[misc, name-defined]
 
 
 class WriteShards(beam.PTransform):  # type: ignore[misc, name-defined]
-    """RecordBatches to ``<folder>/<table>/part-<content>.parquet`` (or ``.arrow``); gives (table, Shard) rows.
+    """RecordBatches to ``<folder>/<table>/part-<content>.parquet`` (or ``.arrow``), and (table, Shard) rows.
 
     Several PCollections, as a tuple, go into one table.
 
@@ -251,17 +251,17 @@ class WriteManifest(beam.PTransform):  # type: ignore[misc, name-defined]
 
 
 def _write_manifest(written: Iterable[tuple[str, Shard]], folder: str, stage: str, tables: Sequence[str]) -> str:
-    found: dict[str, list[Shard]] = {table: [] for table in tables}
+    listed: dict[str, list[Shard]] = {table: [] for table in tables}
     for table, shard in sorted(written, key=lambda row: row[1].name):
-        found.setdefault(table, []).append(shard)
-    content = {table: combine(shard.content for shard in many) for table, many in found.items()}
+        listed.setdefault(table, []).append(shard)
+    content = {table: combine(shard.content for shard in own) for table, own in listed.items()}
     manifest = Manifest(
         stage=stage,
         digest=combine(content.values()),  # of the content: a pipeline of your own has no recipe with a digest
         content=content,
-        rows={table: sum(shard.rows for shard in many) for table, many in found.items()},
-        bytes={table: sum(shard.bytes for shard in many) for table, many in found.items()},
-        shards=found,
+        rows={table: sum(shard.rows for shard in own) for table, own in listed.items()},
+        bytes={table: sum(shard.bytes for shard in own) for table, own in listed.items()},
+        shards=listed,
         tallies={},
         statistics={},
         recipe={},

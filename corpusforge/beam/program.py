@@ -40,14 +40,15 @@ def parse(
 
 
 def _add_flag(parser: argparse.ArgumentParser, spec: Setting) -> None:
-    yes, _, no = (spec.flag or f"--{spec.key.rpartition('.')[2].replace('_', '-')}").partition("/")
-    default = ",".join(spec.default) if isinstance(spec.default, tuple) else spec.default
-    help = f"{spec.help} (default: {default})".replace("%", "%%")
+    name = spec.key.rpartition(".")[2]
+    yes, _, no = (spec.flag or f"--{name.replace('_', '-')}").partition("/")
+    help = f"{spec.help} (default: {spec.shown_default})".replace("%", "%%")
     if no:
         parser.add_argument(yes, dest=spec.key, action="store_const", const=True, help=help)
-        parser.add_argument(no, dest=spec.key, action="store_const", const=False)
+        parser.add_argument(no, dest=spec.key, action="store_const", const=False, help=f"the opposite of {yes}")
     else:
-        parser.add_argument(yes, dest=spec.key, choices=spec.choices or None, help=help)
+        metavar = None if spec.choices else spec.metavar or name.upper()
+        parser.add_argument(yes, dest=spec.key, choices=spec.choices or None, metavar=metavar, help=help)
 
 
 def run_main(main: Callable[[], Any]) -> None:

@@ -42,20 +42,19 @@ def check_runner(name: str) -> str:
     Raises `errors.RunnerRefused` for unknown names (with the nearest) and for runners known to lose data.
     """
     known = [LOCAL, *KNOWN]
-    by_lower = {runner.lower(): runner for runner in [*known, *REFUSED]}
-    by_lower |= {runner.lower().removesuffix("runner"): runner for runner in by_lower.values() if runner != LOCAL}
-    found = by_lower.get(name.lower())
-    if found is None and "." in name:
+    by_lower = {known_name.lower(): known_name for known_name in [*known, *REFUSED]}
+    by_lower |= {lower.removesuffix("runner"): by_lower[lower] for lower in by_lower if lower != LOCAL}
+    runner = by_lower.get(name.lower())
+    if runner is None and "." in name:
         return name  # a class by its full name, as Beam takes it
-    if found is None:
+    if runner is None:
         near = difflib.get_close_matches(name.lower(), by_lower, 1, 0.5)
         mend = f"did you mean '{by_lower[near[0]]}'?" if near else f"runners: {', '.join(known)}"
         raise errors.RunnerRefused(f"--runner {name}", "no runner of that name", mend)
-    if found in REFUSED:
-        raise errors.RunnerRefused(
-            f"--runner {name}", REFUSED[found], "use local, FlinkRunner, SparkRunner or DataflowRunner"
-        )
-    return LOCAL if found in SAME_AS_LOCAL else found
+    if runner in REFUSED:
+        mend = "use local, FlinkRunner, SparkRunner or DataflowRunner"
+        raise errors.RunnerRefused(f"--runner {name}", REFUSED[runner], mend)
+    return LOCAL if runner in SAME_AS_LOCAL else runner
 
 
 def make_runner(name: str) -> Any:
@@ -90,14 +89,14 @@ def make_pipeline(name: str, options: Sequence[str]) -> Any:
     try:
         return beam.Pipeline(runner=runner, options=beam.options.pipeline_options.PipelineOptions(list(options)))
     except ValueError as error:
-        wrong = "; ".join(line.strip() for line in str(error).splitlines()[1:]) or str(error)
-        raise errors.RunnerRefused(f"--runner {name}", wrong, "give its options after --") from None
+        what = "; ".join(line.strip() for line in str(error).splitlines()[1:]) or str(error)
+        raise errors.RunnerRefused(f"--runner {name}", what, "give its options after --") from None
 
 
 def run_pipeline(pipeline: Any, name: str) -> Any:
     """Run a pipeline to its end; returns Beam's result.
 
-    Raises the `errors.CorpusForgeError` that a worker raised, also where a remote runner passes on only its text. Any
+    Raises the `errors.CorpusForgeError` that a worker raised, also where a remote runner reports only its text. Any
     other failure of a remote runner becomes an `errors.CorpusForgeError` that names the runner.
     """
     try:
@@ -106,7 +105,7 @@ def run_pipeline(pipeline: Any, name: str) -> Any:
             state = result.wait_until_finish()
     except errors.CorpusForgeError:
         raise
-    except Exception as error:
+    except Exception as error:  # a remote runner may raise anything (gRPC, HTTP, a worker's error as text)
         if name == LOCAL:
             raise
         raise _from_text(name, str(error)) from error
@@ -115,15 +114,14 @@ def run_pipeline(pipeline: Any, name: str) -> Any:
     return result
 
 
-_OURS = re.compile(r"corpusforge\.errors\.(\w+): (.*?): (.*); (.*?)(?: \[while running .*)?$", re.MULTILINE)
+_OUR_ERROR = re.compile(r"corpusforge\.errors\.(\w+): (.*?): (.*); (.*?)(?: \[while running .*)?$", re.MULTILINE)
 
 
 def _from_text(name: str, text: str) -> errors.CorpusForgeError:
     """The error a worker raised, read back from the traceback a runner reports."""
-    found = _OURS.search(text)
-    if found:
-        kind = getattr(errors, found[1], errors.CorpusForgeError)
-        return kind(*found.groups()[1:])  # type: ignore[no-any-return]
+    if match := _OUR_ERROR.search(text):
+        kind = getattr(errors, match[1], errors.CorpusForgeError)
+        return kind(*match.groups()[1:])  # type: ignore[no-any-return]
     lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no message"]
     return errors.CorpusForgeError(
         f"--runner {name}", f"the pipeline failed ({lines[-1][:300]})", "see the runner's own log"

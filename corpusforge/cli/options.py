@@ -60,10 +60,8 @@ def setting(spec: Setting) -> Callable[[F], F]:
         given.setdefault("settings", {})[spec.key] = ",".join(value) if is_list else value
         given.setdefault("flags", {})[spec.key] = no if value is False else yes
 
-    default = ",".join(spec.default) if is_list else spec.default
-    if no:
-        default = yes if spec.default else no
-    shown = "" if default == "" else f"  [default: {default}{' ' + spec.unit if spec.unit else ''}]"
+    default, unit = spec.shown_default, f" {spec.unit}" if spec.unit else ""
+    shown = f"  [default: {default}{unit}]" if default else ""
     kind = click.Choice(list(spec.choices)) if spec.choices else None if no else str if is_list else type(spec.default)
     how: dict[str, Any] = {"type": kind, "multiple": is_list, "default": None, "expose_value": False, "callback": keep}
     flag = click.option(spec.flag, metavar=spec.metavar, help=f"{spec.help}{shown}", **how)

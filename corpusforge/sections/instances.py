@@ -89,7 +89,10 @@ class Instances:
         "", "a file of phrases or entities, one a line, UTF-8: each is masked as one word", is_path=True
     )
     mask_segmenter: str = option(
-        "", "jieba: each Chinese word is masked as one word (extra zh)", check=OneOf("", "jieba")
+        "",
+        "jieba: each Chinese word is masked as one word (extra zh)",
+        check=OneOf("", "jieba"),
+        metavar="jieba",
     )
     mask_rate: float = option(0.15, "share of tokens masked (BERT: 0.15)", check=between(0, 1))
     mask_share: float = option(

@@ -62,6 +62,18 @@ class Setting:
     metavar: str | None = None
     was: str = ""
 
+    @property
+    def shown_default(self) -> str:
+        """The default as it is typed: of a switch the flag, of a list its entries by commas.
+
+        >>> settings()["pretrain.packing"].shown_default, settings()["clean.pii_kinds"].shown_default
+        ('--packing', 'email,ip,phone')
+        """
+        yes, _, no = self.flag.partition("/")
+        if no:
+            return yes if self.default else no
+        return ",".join(self.default) if isinstance(self.default, tuple) else str(self.default)
+
 
 def settings(recipe: Any = None) -> dict[str, Setting]:
     """Every setting of a recipe by its dotted key, in the order of the sections; with its defaults where none is given.

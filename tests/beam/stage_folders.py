@@ -1,4 +1,4 @@
-"""What stages and pipelines leave in folders, to compare the two; an engine that plays a remote one."""
+"""What stages and pipelines leave in folders and counters, to compare the two; an engine that plays a remote one."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from corpusforge import shards
 from corpusforge.beam.engine import BeamEngine
+from corpusforge.beam.sdk import NAMESPACE
 from corpusforge.content import ContentDigest, combine
 from tests.beam.documents_on_disk import documents
 
@@ -30,6 +31,12 @@ def finished(folder: Path, table: str) -> tuple[str, int]:
             read.add(batch)
         assert read.hex() == shard.content == Path(path).stem.removeprefix("part-")
     return manifest.content[table], manifest.rows[table]
+
+
+def counters(result: Any) -> dict[str, int]:
+    """The counters per reason of a finished pipeline."""
+    metrics = result.metrics().query(beam.metrics.MetricsFilter().with_namespace(NAMESPACE))["counters"]
+    return {metric.key.metric.name: int(metric.result) for metric in metrics}
 
 
 def pipeline() -> Any:

@@ -14,13 +14,12 @@ from apache_beam.testing.util import assert_that
 import corpusforge.beam as transforms
 from corpusforge import errors
 from corpusforge.beam.engine import BeamEngine
-from corpusforge.beam.sdk import counters
 from corpusforge.dedupe import methods
 from corpusforge.progress import Silent
 from corpusforge.schemas import DOCUMENTS
 from corpusforge.sections import Dedupe
 from tests.beam.documents_on_disk import write_units
-from tests.beam.stage_folders import ROWS, batches, content, finished, pipeline
+from tests.beam.stage_folders import ROWS, batches, content, counters, finished, pipeline
 
 
 @pytest.mark.parametrize("size", [7, 90])

@@ -16,9 +16,9 @@ import pytest
 from corpusforge import errors, shards
 from corpusforge.beam.engine import JOBS, BeamEngine
 from corpusforge.beam.runners import make_pipeline
-from corpusforge.beam.sdk import counters
 from corpusforge.content import combine
 from corpusforge.progress import Silent
+from tests.beam.stage_folders import counters
 from tests.counting_work import CountingWork, units
 
 

@@ -13,7 +13,6 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 import corpusforge.beam as transforms
 from corpusforge import shards
 from corpusforge.beam.engine import BeamEngine
-from corpusforge.beam.sdk import counters
 from corpusforge.clean.work import CleanWork
 from corpusforge.clean.work import run as run_stage
 from corpusforge.documents.plan import unit_size
@@ -21,7 +20,7 @@ from corpusforge.documents.read import read_unit
 from corpusforge.documents.records import ReadOptions
 from corpusforge.progress import Silent
 from tests.beam.raw_pages import UNIT_BYTES, cleaner, plan, write_pages
-from tests.beam.stage_folders import content, finished
+from tests.beam.stage_folders import content, counters, finished
 
 TABLES = ("documents", "rejects")
 

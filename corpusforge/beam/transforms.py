@@ -1,11 +1,12 @@
-"""The transform `BuildInstances`: the stage `build-instances` for pipelines of your own.
+"""The transforms `CleanDocuments`, `CountWords` and `BuildInstances`: stages for pipelines of your own.
+
+They call the functions of the stages on batches that another step made. Documents and token ids are never shuffled, and
+every random choice is keyed by document, so the result is that of the stage, however the documents are divided into
+batches. Of `BuildInstances`:
 
     batches -> token ids                                                   (in one step with what comes before)
     token ids -> packed candidates -> the smallest of all -> negatives, a side input   (formats that need them)
     token ids + negatives -> instances, and as ``heldout`` those of held-out documents
-
-Token ids are never shuffled. The negatives are the same documents as the stage's, and every random choice is keyed by
-document, so the result is that of the stage, however the documents are cut into batches.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from corpusforge.beam.io import in_batches
-from corpusforge.beam.sdk import as_itself, beam
+from corpusforge.beam.io import REJECTS, in_batches
+from corpusforge.beam.sdk import as_itself, beam, count
 from corpusforge.instances.build import (
     build_parts,
     builders_of,
@@ -38,14 +39,84 @@ from corpusforge.instances.negatives import (
 )
 from corpusforge.instances.source import SentenceLimit
 from corpusforge.sections import Instances
+from corpusforge.tokens.bert_split import UNCASED
+from corpusforge.tokens.counts import PARTITIONS, count_words, merge_counts, pack_counts, read_counts
 from corpusforge.tokens.mask_lexicon import joiner_of
+from corpusforge.tokens.splitting import Segmentation
 
 if TYPE_CHECKING:
+    from corpusforge.clean.cleaner import Cleaner
     from corpusforge.tokens.mask_lexicon import WordJoiner
     from corpusforge.tokens.vocab import Vocab
 
 HELDOUT = "heldout"
-"""Tag of the second output."""
+"""Tag of the second output of `BuildInstances`."""
+
+
+class CleanDocuments(beam.PTransform):  # type: ignore[misc, name-defined]
+    """DOCUMENTS batches to those that stay; what was dropped, with its reasons, is the output ``rejects``.
+
+    ``cleaner``: a `clean.cleaner.Cleaner`. Its `check` runs here, so that a missing word list stops the program that
+    builds the graph and not a worker an hour later.
+
+        kept, rejects = documents | CleanDocuments(cleaner)
+    """
+
+    def __init__(self, cleaner: Cleaner) -> None:
+        super().__init__()
+        cleaner.check()
+        self.cleaner = cleaner
+
+    def expand(self, documents: Any) -> Any:
+        cleaning = beam.ParDo(_Clean(self.cleaner)).with_outputs(REJECTS, main="documents")
+        return in_batches(documents | "Clean" >> cleaning)
+
+
+class _Clean(beam.DoFn):  # type: ignore[misc, name-defined]
+    """A batch -> what stays of it, and its rejects."""
+
+    def __init__(self, cleaner: Cleaner) -> None:
+        self.cleaner = cleaner
+
+    def process(self, documents: pa.RecordBatch) -> Iterator[Any]:
+        with as_itself():
+            cleaned = self.cleaner.clean(documents)
+        count(cleaned.tallies)
+        if cleaned.documents.num_rows:
+            yield cleaned.documents
+        if cleaned.rejects.num_rows:
+            yield beam.pvalue.TaggedOutput(REJECTS, cleaned.rejects)
+
+
+class CountWords(beam.PTransform):  # type: ignore[misc, name-defined]
+    """DOCUMENTS batches to COUNTS batches (word, count): one a partition of the words, each word in one of them.
+
+    Packed counts of a batch are shuffled, never words one by one.
+
+        counts = documents | CountWords(BertSegmentation(lowercase=True))
+    """
+
+    def __init__(self, segmentation: Segmentation = UNCASED) -> None:
+        super().__init__()
+        self.segmentation = segmentation
+
+    def expand(self, documents: Any) -> Any:
+        return (
+            documents
+            | "Count" >> beam.FlatMap(_count_batch, self.segmentation)
+            | "Merge" >> beam.CombinePerKey(merge_counts)
+            | "Unpack" >> beam.FlatMap(_unpack).with_output_types(pa.RecordBatch)
+        )
+
+
+def _count_batch(documents: pa.RecordBatch, segmentation: Segmentation) -> Iterable[tuple[int, bytes]]:
+    """(partition, packed counts)."""
+    return pack_counts(count_words(documents.column("text"), segmentation), PARTITIONS)
+
+
+def _unpack(group: tuple[int, bytes]) -> list[pa.RecordBatch]:
+    """COUNTS batches of (partition, packed counts)."""
+    return read_counts(group[1]).combine_chunks().to_batches()  # type: ignore[no-any-return]
 
 
 class BuildInstances(beam.PTransform):  # type: ignore[misc, name-defined]

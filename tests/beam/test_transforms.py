@@ -1,11 +1,13 @@
-"""`BuildInstances` builds the instances of the stage."""
+"""`BuildInstances` builds the instances of the stage, `CountWords` counts what a plain count of all text gives."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import apache_beam as beam
+import pyarrow as pa
 import pytest
+from apache_beam.testing.util import assert_that
 
 import corpusforge.beam as transforms
 from corpusforge import sections
@@ -43,3 +45,12 @@ def test_instances_are_those_of_the_stage(section: Instances, tmp_path: Path) ->
         _ = written | transforms.WriteManifest(out, "build-instances", ("train", "heldout"))
     for table in ("train", "heldout"):
         assert finished(tmp_path / "own", table) == content(tmp_path / "stage", table)
+
+
+def test_words() -> None:
+    def check(counted: list[pa.RecordBatch]) -> None:
+        table = pa.Table.from_batches(counted).sort_by("word").combine_chunks()
+        assert table.equals(count_words(ROWS.column("text")))
+
+    with pipeline() as p:
+        assert_that(p | beam.Create(batches(ROWS, 11)) | transforms.CountWords(), check)
