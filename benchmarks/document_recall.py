@@ -70,7 +70,7 @@ def brute_force(texts: list[str], words: int = 5) -> dict[tuple[int, int], float
 def candidates(texts: list[str], threshold: float, seed: int) -> set[tuple[int, int]]:
     """Pairs that meet in a band, as the stage lists them, and pairs of equal signatures."""
     signer = Signer(seed=seed)
-    signatures, real = signer.document_signatures(signer.shingles(sentence_spans(pa.array(texts))))
+    signatures, real = signer.sign(signer.shingles(sentence_spans(pa.array(texts))).document_sets())
     rows = np.flatnonzero(real)
     hashes = band_hashes(signatures[rows], bands_for(threshold, signer.permutations))
     owners = np.repeat(rows, hashes.shape[1])

@@ -91,7 +91,7 @@ def sign_ours(
         return signer.shingles(whole_documents(column)).document_sets()
 
     def rows(some: list[str]) -> Any:
-        return signer.document_signatures(signer.shingles(whole_documents(pa.array(some, pa.string()))))[0]
+        return signer.sign(signer.shingles(whole_documents(pa.array(some, pa.string()))).document_sets())[0]
 
     ready = [sets(batch) for batch in batches]
     runs = {

@@ -8,13 +8,16 @@ from the first one on whose files are missing or altered, and resumes after the 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 from corpusforge import shards
 from corpusforge.shards import Entry, Shard, ShardWriter, Tallies
+
+ONE_SHARD = 1 << 62
+"""A ``shard_bytes`` that no unit reaches: all of its output is one shard."""
 
 Advance = Callable[[int], None]
 """``advance(n)`` reports n more bytes (or rows) of input as done. Cheap to call often."""
@@ -133,6 +136,47 @@ class UnitOutput:
         shards.write_json(shards.join(self.folder, f"entries/{stem}.json"), dataclasses.asdict(entry))
         self.entries.append(entry)
         self._fresh()
+
+
+@dataclasses.dataclass(frozen=True)
+class Written:
+    """What the next ``rows`` of a unit became; ``size``: bytes of their text, which decide where shards end."""
+
+    rows: int
+    tables: Mapping[str, pa.RecordBatch]
+    statistics: Mapping[str, Any]
+    tallies: Tallies = dataclasses.field(default_factory=dict)
+    size: int = 0
+
+
+def write_unit(
+    folder: str,
+    unit: ShardUnit,
+    tables: Mapping[str, tuple[pa.Schema, str]],
+    batches: Callable[[int], Iterable[Written]],
+    advance: Advance,
+    *,
+    shard_bytes: int = ONE_SHARD,
+) -> UnitResult:
+    """Write what finished shards of a unit do not cover. ``batches(position)``: what the rows from there on become."""
+    with UnitOutput(folder, unit.number, tables, shard_bytes) as output:
+        if output.done:
+            advance(unit.bytes)
+            return output.result(resumed=True)
+        position = output.position
+        advance(_bytes_of(unit, position))
+        for batch in batches(position):
+            before, position = _bytes_of(unit, position), position + batch.rows
+            output.write(
+                batch.tables, position=position, size=batch.size, tallies=batch.tallies, statistics=batch.statistics
+            )
+            advance(_bytes_of(unit, position) - before)
+        return output.finish()
+
+
+def _bytes_of(unit: ShardUnit, rows: int) -> int:
+    """The bytes on disk that the first rows of a unit stand for."""
+    return unit.bytes * rows // max(1, unit.rows)
 
 
 def _good_entries(folder: str, unit: int) -> list[Entry]:

@@ -19,18 +19,20 @@ import pyarrow as pa
 import xxhash
 
 from corpusforge import errors
-from corpusforge.arrays import I64, U64
+from corpusforge.arrays import F32, I64, U64, offsets_of, ranges
 from corpusforge.beam.io import in_batches
 from corpusforge.beam.sdk import as_itself, beam, count
 from corpusforge.dedupe import locate
 from corpusforge.dedupe.clusters import group, places_of
 from corpusforge.dedupe.cut import Cuts, cut_documents, cut_sentences
-from corpusforge.dedupe.documents import CARDS, sign_cards, similarities
 from corpusforge.dedupe.exact_spans import PARTITIONS, pack_spans
-from corpusforge.dedupe.keep import Members, keep_documents
+from corpusforge.dedupe.keep import Members, keep_documents, keep_order
 from corpusforge.dedupe.lsh import Bands, bands_for, candidate_pairs, unpack_pairs
-from corpusforge.dedupe.minhash import Signer
+from corpusforge.dedupe.minhash import Sets, Signer, jaccard
+from corpusforge.dedupe.normalize import whole_documents
+from corpusforge.dedupe.signed_units import sign_whole
 from corpusforge.dedupe.spans import (
+    column_spans,
     find_duplicates,
     hash_documents,
     pack,
@@ -42,10 +44,21 @@ from corpusforge.dedupe.spans import (
     unpack,
     unpack_duplicates,
 )
+from corpusforge.seeds import document_keys
 
 REPEATS = "repeats"
 CLUSTERS = "clusters"
 """Tags of the other outputs."""
+
+CARDS = pa.schema(
+    [
+        pa.field("document", pa.string(), nullable=False),  # DOCUMENTS.id
+        pa.field("order", pa.int64(), nullable=False),  # keep.keep_order
+        pa.field("key", pa.uint64(), nullable=False),  # seeds.document_keys
+        pa.field("shingles", pa.list_(pa.uint32()), nullable=False),  # hashes; none: the document has no words
+    ]
+)
+"""What other batches need of a document to compare it, one row a document."""
 
 Group = tuple[int, Mapping[str, Any]]
 """What `CoGroupByKey` gives: the number of a batch, and lists of what is known of it."""
@@ -209,12 +222,34 @@ class DedupeDocuments(beam.PTransform):  # type: ignore[misc, name-defined]
 def _sign(numbered: tuple[int, pa.RecordBatch], signer: Signer, bands: Bands, keep: str) -> Iterator[Any]:
     """(partition, block of hashes); as ``bands``, (number, packed band hashes); as ``cards``, (number, cards)."""
     number, documents = numbered
-    signed = sign_cards(documents, signer, bands, keep)
-    rows = np.flatnonzero(signed.hashes)
-    keys, places = signed.cards.column("key").to_numpy()[rows], place(number, rows)
-    yield beam.pvalue.TaggedOutput("cards", (number, signed.cards))
-    yield beam.pvalue.TaggedOutput("bands", (number, pack(places, keys, *signed.bands[rows].T)))
-    yield from _blocks(signed.hashes[rows], keys, places)
+    sets, _, band_hashes = sign_whole(whole_documents(documents.column("text")), signer, bands)
+    cards, hashes = _cards(documents, sets, keep), sets.fingerprints()
+    rows = np.flatnonzero(hashes)
+    keys, places = cards.column("key").to_numpy()[rows], place(number, rows)
+    yield beam.pvalue.TaggedOutput("cards", (number, cards))
+    yield beam.pvalue.TaggedOutput("bands", (number, pack(places, keys, *band_hashes[rows].T)))
+    yield from _blocks(hashes[rows], keys, places)
+
+
+def _cards(documents: pa.RecordBatch, sets: Sets, keep: str) -> pa.RecordBatch:
+    sizes = sets.stops - sets.starts
+    offsets, shingles = offsets_of(sizes).astype(np.int32), sets.hashes[ranges(sets.starts, sizes)]
+    columns = [
+        documents.column("id"),
+        pa.array(keep_order(documents, keep)),
+        pa.array(document_keys(documents.column("id").to_pylist())),
+        pa.ListArray.from_arrays(pa.array(offsets), pa.array(shingles)),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=CARDS)
+
+
+def _similarities(left: pa.RecordBatch, rows: I64, right: pa.RecordBatch, other_rows: I64) -> F32:
+    """The Jaccard similarity of these rows of two CARDS batches, pair by pair; all have words."""
+    sides = []
+    for cards, chosen in ((left, rows), (right, other_rows)):
+        hashes, offsets = column_spans(cards.column("shingles"))
+        sides.append(Sets(hashes, offsets[chosen], offsets[chosen + 1]))
+    return jaccard(*sides)
 
 
 def _blocks(hashes: U64, keys: U64, places: U64) -> list[tuple[int, bytes]]:
@@ -285,7 +320,7 @@ def _compare(gathered: Group, threshold: float) -> Iterator[tuple[int, bytes]]:
     answers = _Answers(gathered[1]["answers"])
     own, other, near = row_of(later), answers.rows(earlier), np.flatnonzero(equal == 0)
     similar = equal == 1
-    similar[near] = similarities(cards, own[near], answers.cards, other[near]) >= np.float32(threshold)
+    similar[near] = _similarities(cards, own[near], answers.cards, other[near]) >= np.float32(threshold)
     columns = [later[similar], earlier[similar]]
     for side, rows in ((cards, own[similar]), (answers.cards, other[similar])):
         columns += [side.column(name).to_numpy()[rows].view(np.uint64) for name in ("order", "key")]
@@ -318,7 +353,7 @@ def _keep(gathered: Group) -> Iterator[Any]:
         stays=kept_places == places,
         in_index=np.zeros(len(rows), np.bool_),
         sizes=sizes.view(np.int64),
-        similarities=similarities(cards, rows, answers.cards, other),
+        similarities=_similarities(cards, rows, answers.cards, other),
     )
     kept = keep_documents(documents, members)
     count(kept.tallies)

@@ -13,6 +13,7 @@ that document was dropped.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,11 +24,14 @@ from corpusforge.arrays import F32, I64, U8, U64, Bools
 from corpusforge.dedupe.offset_map import original_offsets, original_stops, with_offset_map
 from corpusforge.dedupe.spans import column_spans
 from corpusforge.schemas import REPEATS
+from corpusforge.shards import Tallies
 from corpusforge.text import byte_slices, text_bytes
 
 REASONS = ("span:repeated", "page:few-sentences", "page:few-words")
 """The first is the usual one of cut spans; see ``reason`` of `cut_documents`."""
-_STAYS = -1
+
+STAYS = -1
+"""The verdict on a document that is not dropped; others are indices of a method's reasons."""
 
 
 class Cuts(NamedTuple):
@@ -41,12 +45,31 @@ class Cuts(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """What is left of a DOCUMENTS batch. ``tallies``, ``statistics``: as in `shards.Tallies` and `shards.Entry`."""
+    """What is left of a DOCUMENTS batch. ``statistics``: as in `shards.Entry`."""
 
     documents: pa.RecordBatch
     repeats: pa.RecordBatch
-    tallies: dict[str, dict[str, int]]
+    tallies: Tallies
     statistics: dict[str, Any]
+
+
+class Runs(NamedTuple):
+    """Runs of cut sentences (or lines) of one document whose copies are consecutive too: each is one row of REPEATS."""
+
+    first: I64  # index of its first sentence in `Cuts`
+    owners: I64  # its document
+    starts: I64  # in the buffer of the column
+    stops: I64
+    texts: pa.StringArray
+
+
+class Audit(NamedTuple):
+    """What is recorded of a cut. ``reasons``: first that of cut rows, then those of dropped documents."""
+
+    method: str
+    reasons: Sequence[str]
+    rows: int  # counted under the first reason
+    changed: int  # documents that lost text
 
 
 class _Sentences(NamedTuple):
@@ -87,30 +110,23 @@ def cut_documents(
     """
     data, ends = text_bytes(documents.column("text"))
     sentences = _sentences(spans, ends)
-    is_cut = np.zeros(len(sentences.starts), np.bool_)
-    is_cut[cuts.rows] = True
+    counts = {"sentences": len(sentences.starts), "sentences_cut": len(cuts.rows)}
     if not len(cuts.rows):
-        return Cut(
-            documents,
-            pa.RecordBatch.from_pylist([], schema=REPEATS),
-            {},
-            _statistics(documents, documents, sentences, cuts, 0),
-        )
-    regions = _regions(sentences, is_cut, data)
+        repeats = pa.RecordBatch.from_pylist([], schema=REPEATS)
+        return Cut(documents, repeats, {}, {**_statistics(documents, documents, 0), **counts})
+    regions = _regions(sentences, cuts.rows, data)
     shorter = without(data, ends, *regions)
-    cut_counts = np.bincount(sentences.owners[cuts.rows], minlength=documents.num_rows)
-    left = np.diff(sentences.offsets) - cut_counts
-    verdicts = _verdicts(shorter, cut_counts > 0, left, min_sentences, min_words)
-    position = documents.schema.get_field_index("text")
-    changed = documents.set_column(position, documents.schema.field("text"), shorter)
-    if map_offsets:
-        changed = with_offset_map(changed, documents, *regions)
-    repeats = _repeats(documents, changed, sentences, cuts, verdicts, method, reason)
-    stay = changed.filter(pa.array(verdicts == _STAYS))
-    sizes = np.diff(text_bytes(shorter)[1])
-    lost = int(ends[-1] - ends[0] - sizes.sum())
-    tallies = _tallies(repeats, reason, lost, verdicts, sizes)
-    return Cut(stay, repeats, tallies, _statistics(documents, stay, sentences, cuts, int((cut_counts > 0).sum())))
+    lost = np.bincount(sentences.owners[cuts.rows], minlength=documents.num_rows)
+    left = np.diff(sentences.offsets) - lost
+    verdicts = np.full(documents.num_rows, STAYS)
+    if min_words:
+        verdicts[few_words(shorter, lost > 0, min_words)] = 2
+    verdicts[(lost > 0) & (left < max(1, min_sentences))] = 1
+    changed = with_text(documents, shorter, regions if map_offsets else None)
+    runs = runs_of(cuts, sentences.starts, sentences.stops, sentences.owners, data)
+    audit = Audit(method, (reason, *REASONS[1:]), len(runs.first), int((lost > 0).sum()))
+    cut = cut_of(documents, changed, cuts, runs, verdicts, audit)
+    return cut._replace(statistics={**cut.statistics, **counts})
 
 
 def _sentences(spans: pa.RecordBatch, ends: I64) -> _Sentences:
@@ -129,12 +145,32 @@ def without(data: U8, offsets: I64, starts: I64, stops: I64) -> pa.StringArray:
     return pa.StringArray.from_buffers(len(left) - 1, pa.py_buffer(left), outside.buffers()[2])
 
 
-def _regions(sentences: _Sentences, is_cut: Bools, data: U8) -> tuple[I64, I64]:
+def with_text(documents: pa.RecordBatch, text: pa.StringArray, regions: tuple[I64, I64] | None) -> pa.RecordBatch:
+    """Documents with their text without ``regions``; with these, also with their map of offsets."""
+    position = documents.schema.get_field_index("text")
+    changed = documents.set_column(position, documents.schema.field("text"), text)
+    return with_offset_map(changed, documents, *regions) if regions else changed
+
+
+def run_edges(rows: I64, owners: I64) -> tuple[I64, I64]:
+    """The first and the last index of each run of consecutive rows of one document. ``owners``: of all rows.
+
+    >>> [edge.tolist() for edge in run_edges(np.array([0, 1, 2, 4]), np.array([7, 7, 8, 8, 8]))]
+    [[0, 2, 3], [1, 2, 3]]
+    """
+    breaks = (np.diff(rows) != 1) | (np.diff(owners[rows]) != 0)
+    return _edges(breaks, len(rows))
+
+
+def _edges(breaks: Bools, count: int) -> tuple[I64, I64]:
+    edges = np.r_[True, breaks, True] if count else np.zeros(1, np.bool_)
+    return np.flatnonzero(edges[:-1]), np.flatnonzero(edges[1:])
+
+
+def _regions(sentences: _Sentences, rows: I64, data: U8) -> tuple[I64, I64]:
     """Byte regions to cut, two for each run of cut sentences: before and after the white space that stays."""
     starts, stops, offsets, owners = sentences
-    rows = np.flatnonzero(is_cut)
-    breaks = (np.diff(rows) != 1) | (np.diff(owners[rows]) != 0)
-    first, last = rows[np.r_[True, breaks]], rows[np.r_[breaks, True]]
+    first, last = (rows[edge] for edge in run_edges(rows, owners))
     following = np.minimum(last + 1, len(starts) - 1)
     has_before, has_after = first > offsets[owners[first]], last + 1 < offsets[owners[first] + 1]
     begin = np.where(has_before, stops[first - 1], starts[first])
@@ -159,55 +195,53 @@ def _next_line_break(sentences: _Sentences, data: U8) -> I64:
     return np.minimum.accumulate(rows[::-1])[::-1]
 
 
-def _verdicts(text: pa.StringArray, changed: Bools, left: I64, min_sentences: int, min_words: int) -> I64:
-    """`_STAYS` or the index in `REASONS` for each document."""
-    verdicts = np.full(len(text), _STAYS)
-    if min_words:
-        words = np.zeros(len(text), np.int64)
-        words[changed] = _count_words(text.filter(pa.array(changed)))
-        verdicts[changed & (words < min_words)] = 2
-    verdicts[changed & (left < max(1, min_sentences))] = 1
-    return verdicts
+def few_words(text: pa.StringArray, changed: Bools, min_words: int) -> I64:
+    """The rows that changed and have fewer words left, as `str.split` counts them; one where there is none."""
+    words = pc.list_value_length(pc.utf8_split_whitespace(pc.utf8_trim_whitespace(text.filter(pa.array(changed)))))
+    return np.asarray(np.flatnonzero(changed)[words.to_numpy(zero_copy_only=False) < min_words])
 
 
-def _count_words(text: pa.StringArray) -> I64:
-    """Words as `str.split` counts them; 1 for a text without any, which has no sentence left and is dropped anyway."""
-    words: I64 = pc.list_value_length(pc.utf8_split_whitespace(pc.utf8_trim_whitespace(text))).to_numpy()
-    return words
+def runs_of(cuts: Cuts, starts: I64, stops: I64, owners: I64, data: U8) -> Runs:
+    """The runs of the cut rows. ``starts``, ``stops``, ``owners``: of all rows, in the buffer ``data``."""
+    breaks = (np.diff(cuts.rows) != 1) | (np.diff(owners[cuts.rows]) != 0) | (np.diff(cuts.starts) <= 0)
+    breaks |= cuts.places[1:] != cuts.places[:-1] + np.uint64(1)
+    breaks |= pc.not_equal(cuts.documents[1:], cuts.documents[:-1]).to_numpy(zero_copy_only=False)
+    first, last = _edges(breaks, len(cuts.rows))
+    begin, end = starts[cuts.rows[first]], stops[cuts.rows[last]]
+    return Runs(first, owners[cuts.rows[first]], begin, end, byte_slices(data, begin, end))
+
+
+def cut_of(
+    documents: pa.RecordBatch, changed: pa.RecordBatch, cuts: Cuts, runs: Runs, verdicts: I64, audit: Audit
+) -> Cut:
+    """What stays of a batch, and its audit. ``changed``: all of its documents, with what is left of their text."""
+    stay = changed.filter(pa.array(verdicts == STAYS))
+    repeats = _repeats(documents, changed, cuts, runs, verdicts, audit)
+    return Cut(
+        stay, repeats, _tallies(documents, changed, verdicts, audit), _statistics(documents, stay, audit.changed)
+    )
 
 
 def _repeats(
-    documents: pa.RecordBatch,
-    changed: pa.RecordBatch,
-    sentences: _Sentences,
-    cuts: Cuts,
-    verdicts: I64,
-    method: str,
-    reason: str,
+    documents: pa.RecordBatch, changed: pa.RecordBatch, cuts: Cuts, runs: Runs, verdicts: I64, audit: Audit
 ) -> pa.RecordBatch:
-    """REPEATS rows: runs of cut sentences whose copies are consecutive too, then the dropped pages."""
-    data, ends = text_bytes(documents.column("text"))
-    owners = sentences.owners[cuts.rows]
-    breaks = (np.diff(cuts.rows) != 1) | (np.diff(owners) != 0) | (np.diff(cuts.starts) <= 0)
-    breaks |= cuts.places[1:] != cuts.places[:-1] + np.uint64(1)
-    breaks |= pc.not_equal(cuts.documents[1:], cuts.documents[:-1]).to_numpy(zero_copy_only=False)
-    first, last = np.flatnonzero(np.r_[True, breaks]), np.flatnonzero(np.r_[breaks, True])
-    starts, stops = sentences.starts[cuts.rows[first]], sentences.stops[cuts.rows[last]]
-    pages = np.flatnonzero(verdicts != _STAYS)
-    inside = ends[owners[first]]
-    nothing = pa.nulls(len(pages))
-    rows = np.r_[owners[first], pages]
-    reasons = np.r_[np.zeros(len(first), np.int64), verdicts[pages]].astype(np.int16)
+    """REPEATS rows: the runs, then what was left of dropped documents."""
+    _, ends = text_bytes(documents.column("text"))
+    pages = np.flatnonzero(verdicts != STAYS)
+    inside, nothing = ends[runs.owners], pa.nulls(len(pages))
+    rows = np.r_[runs.owners, pages]
+    reason = np.r_[np.zeros(len(runs.first), np.int64), verdicts[pages]].astype(np.int16)
+    starts = original_offsets(documents, runs.owners, runs.starts - inside)
     columns = [
         documents.column("id").take(pa.array(rows)),
-        pa.DictionaryArray.from_arrays(pa.array(reasons), pa.array([reason, *REASONS[1:]])),
-        pa.array(np.r_[original_offsets(documents, owners[first], starts - inside), np.zeros(len(pages), np.int64)]),
-        pa.array(original_stops(documents, rows, np.r_[stops - inside, np.diff(ends)[pages]])),
-        pa.concat_arrays([byte_slices(data, starts, stops), changed.column("text").take(pa.array(pages))]),
-        pa.concat_arrays([cuts.documents.take(pa.array(first)), nothing.cast(pa.string())]),
-        pa.concat_arrays([pa.array(cuts.starts[first]), nothing.cast(pa.int64())]),
-        pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(rows), np.int16)), pa.array([method])),
-        pa.concat_arrays([_similarities(cuts, first), nothing.cast(pa.float32())]),
+        pa.DictionaryArray.from_arrays(pa.array(reason), pa.array(audit.reasons)),
+        pa.array(np.r_[starts, np.zeros(len(pages), np.int64)]),
+        pa.array(original_stops(documents, rows, np.r_[runs.stops - inside, np.diff(ends)[pages]])),
+        pa.concat_arrays([runs.texts, changed.column("text").take(pa.array(pages))]),
+        pa.concat_arrays([cuts.documents.take(pa.array(runs.first)), nothing.cast(pa.string())]),
+        pa.concat_arrays([pa.array(cuts.starts[runs.first]), nothing.cast(pa.int64())]),
+        pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(rows), np.int16)), pa.array([audit.method])),
+        pa.concat_arrays([_similarities(cuts, runs.first), nothing.cast(pa.float32())]),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=REPEATS).take(pa.array(np.argsort(rows, kind="stable")))
 
@@ -219,20 +253,19 @@ def _similarities(cuts: Cuts, first: I64) -> pa.FloatArray:
     return pa.array(np.minimum.reduceat(cuts.similarities, first) if len(first) else cuts.similarities[:0])
 
 
-def _tallies(repeats: pa.RecordBatch, reason: str, lost: int, verdicts: I64, sizes: I64) -> dict[str, dict[str, int]]:
-    """Bytes of spans include the white space cut with them: input = output + all tallies."""
-    pages = int((verdicts != _STAYS).sum())
-    tallies = {reason: {"rows": repeats.num_rows - pages, "bytes": lost}}
-    for number in (1, 2):
+def _tallies(documents: pa.RecordBatch, changed: pa.RecordBatch, verdicts: I64, audit: Audit) -> Tallies:
+    """The bytes of what was cut include white space: input = output + all tallies."""
+    before, sizes = text_bytes(documents.column("text"))[1], np.diff(text_bytes(changed.column("text"))[1])
+    lost = {"rows": audit.rows, "bytes": int(before[-1] - before[0] - sizes.sum())}
+    tallies = {audit.reasons[0]: lost} if audit.rows else {}
+    for number, reason in enumerate(audit.reasons[1:], 1):
         dropped = verdicts == number
         if dropped.any():
-            tallies[REASONS[number]] = {"rows": int(dropped.sum()), "bytes": int(sizes[dropped].sum())}
+            tallies[reason] = {"rows": int(dropped.sum()), "bytes": int(sizes[dropped].sum())}
     return tallies
 
 
-def _statistics(
-    documents: pa.RecordBatch, stay: pa.RecordBatch, sentences: _Sentences, cuts: Cuts, changed: int
-) -> dict[str, Any]:
+def _statistics(documents: pa.RecordBatch, stay: pa.RecordBatch, changed: int) -> dict[str, Any]:
     before, after = text_bytes(documents.column("text"))[1], text_bytes(stay.column("text"))[1]
     return {
         "documents_in": documents.num_rows,
@@ -240,6 +273,4 @@ def _statistics(
         "documents_changed": changed,
         "text_bytes_in": int(before[-1] - before[0]),
         "text_bytes_out": int(after[-1] - after[0]),
-        "sentences": len(sentences.starts),
-        "sentences_cut": len(cuts.rows),
     }

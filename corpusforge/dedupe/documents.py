@@ -15,34 +15,27 @@ documents of the index say nothing new and are passed over.
 Groups are settled in one process: a pair takes 16 bytes, and about three times as much while components are computed:
 10^8 pairs need 5 GB. There are as many pairs of equal shingles as copies, and others are at most
 ``2 * lsh.NEIGHBORS`` a document and band.
-
-Pipelines that cannot look up files carry *cards* (`sign_cards`) instead: what others must know of a document to compare
-it, its shingles and not its text.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import NamedTuple
+import functools
+from collections.abc import Iterator, Sequence, Set
 
 import numpy as np
 import pyarrow as pa
 
 from corpusforge import schemas, shards
-from corpusforge.arrays import F32, I64, U64, Bools, offsets_of, ranges
+from corpusforge.arrays import F32, I64, U64, Bools
 from corpusforge.dedupe import locate, signed_units, spans
 from corpusforge.dedupe.clusters import Grouped, group, places_of
 from corpusforge.dedupe.index import IndexWork, index_units, signature_rows, signatures_schema
-from corpusforge.dedupe.job import Job, as_schema, documents_schema, share, slices, text_size
-from corpusforge.dedupe.keep import METHOD, Members, keep_documents, keep_order
-from corpusforge.dedupe.lsh import Bands
-from corpusforge.dedupe.minhash import Sets, Signer, jaccard
-from corpusforge.dedupe.normalize import whole_documents
+from corpusforge.dedupe.job import Job, as_schema, documents_schema, slices, text_size
+from corpusforge.dedupe.keep import METHOD, Members, keep_documents
 from corpusforge.dedupe.pairs import find_similar, read_compared, with_pair_counts
-from corpusforge.dedupe.signed_units import Signing, SignWork, open_items, sign_whole
-from corpusforge.seeds import document_keys
-from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
+from corpusforge.dedupe.signed_units import Signing, SignWork, open_items
+from corpusforge.units import Advance, ShardUnit, UnitResult, Written, write_unit
 
 GROUPED = pa.schema(
     [
@@ -134,25 +127,21 @@ class KeepWork:
             tables["documents"] = (documents_schema(unit), "parquet")
             if self.export:
                 tables["signatures"] = (signatures_schema(self.signing.signer), "arrow")
-        with UnitOutput(self.output, unit.number, tables, self.shard_bytes) as output:
-            if output.done:
-                advance(unit.bytes)
-                return output.result(resumed=True)
-            advance(share(unit, output.position))
-            position = output.position
-            members = self._members(unit.number, position)
-            for documents in slices(unit.path, skip=position):
-                kept = keep_documents(documents, _between(members, position, position + documents.num_rows))
-                written = {"repeats": kept.repeats, "clusters": kept.clusters}
-                if not self.audit_only:
-                    written["documents"] = as_schema(kept.documents, documents_schema(unit))
-                if "signatures" in tables:
-                    written["signatures"] = self._signatures(unit.number, documents, position, kept.is_kept)
-                position += documents.num_rows
-                size = text_size(documents)
-                output.write(written, position=position, size=size, tallies=kept.tallies, statistics=kept.statistics)
-                advance(share(unit, documents.num_rows))
-            return output.finish()
+        batches = functools.partial(self._batches, unit, frozenset(tables))
+        return write_unit(self.output, unit, tables, batches, advance, shard_bytes=self.shard_bytes)
+
+    def _batches(self, unit: ShardUnit, tables: Set[str], position: int) -> Iterator[Written]:
+        """What the documents from ``position`` on become."""
+        members = self._members(unit.number, position)
+        for documents in slices(unit.path, skip=position):
+            kept = keep_documents(documents, _between(members, position, position + documents.num_rows))
+            written = {"repeats": kept.repeats, "clusters": kept.clusters}
+            if "documents" in tables:
+                written["documents"] = as_schema(kept.documents, documents_schema(unit))
+            if "signatures" in tables:
+                written["signatures"] = self._signatures(unit.number, documents, position, kept.is_kept)
+            yield Written(documents.num_rows, written, kept.statistics, kept.tallies, text_size(documents))
+            position += documents.num_rows
 
     def _members(self, unit: int, first: int) -> Members:
         """The documents of a unit from row ``first`` on that are in a group."""
@@ -192,49 +181,3 @@ def _between(members: Members, first: int, last: int) -> Members:
     a, b = np.searchsorted(members.rows, [first, last]).tolist()
     chosen = Members._make(column[a:b] for column in members)
     return chosen._replace(rows=chosen.rows - first)
-
-
-# Cards.
-
-CARDS = pa.schema(
-    [
-        pa.field("document", pa.string(), nullable=False),  # DOCUMENTS.id
-        pa.field("order", pa.int64(), nullable=False),  # keep.keep_order
-        pa.field("key", pa.uint64(), nullable=False),  # seeds.document_keys
-        pa.field("shingles", pa.list_(pa.uint32()), nullable=False),  # hashes; none: the document has no words
-    ]
-)
-"""One row a document."""
-
-
-class Signed(NamedTuple):
-    """Cards of a batch, and the hashes that find the pairs worth comparing."""
-
-    cards: pa.RecordBatch
-    hashes: U64  # of the shingles (`Sets.fingerprints`); 0: the document has no words
-    bands: U64  # [n, bands]
-
-
-def sign_cards(documents: pa.RecordBatch, signer: Signer, bands: Bands, keep: str) -> Signed:
-    """Cards, fingerprints and band hashes of a batch, in its order."""
-    sets, _, band_keys = sign_whole(whole_documents(documents.column("text")), signer, bands)
-    sizes = sets.stops - sets.starts
-    columns = [
-        documents.column("id"),
-        pa.array(keep_order(documents, keep)),
-        pa.array(document_keys(documents.column("id").to_pylist())),
-        pa.ListArray.from_arrays(
-            pa.array(offsets_of(sizes).astype(np.int32)), pa.array(sets.hashes[ranges(sets.starts, sizes)])
-        ),
-    ]
-    cards = pa.RecordBatch.from_arrays(columns, schema=CARDS)
-    return Signed(cards, sets.fingerprints(), band_keys)
-
-
-def similarities(left: pa.RecordBatch, rows: I64, right: pa.RecordBatch, other_rows: I64) -> F32:
-    """The Jaccard similarity of these rows of two CARDS batches, pair by pair; all have words."""
-    sides = []
-    for cards, chosen in ((left, rows), (right, other_rows)):
-        hashes, offsets = spans.column_spans(cards.column("shingles"))
-        sides.append(Sets(hashes, offsets[chosen], offsets[chosen + 1]))
-    return jaccard(*sides)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -32,10 +32,10 @@ from corpusforge import schemas, shards
 from corpusforge.arrays import F32, I64, U64
 from corpusforge.dedupe import locate, memory, spans
 from corpusforge.dedupe.cut import Cut, Cuts, cut_documents, cut_sentences
-from corpusforge.dedupe.job import ChainUnit, Job, as_schema, documents_schema, round_mark, share, slices, text_size
+from corpusforge.dedupe.job import ChainUnit, Job, as_schema, documents_schema, round_mark, slices, text_size
 from corpusforge.dedupe.locate import locate_for, locate_remotely, span_path
 from corpusforge.dedupe.spans import SPANS, find_duplicates, unpack_duplicates
-from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
+from corpusforge.units import Advance, ShardUnit, UnitResult, Written, write_unit
 
 METHOD = "exact-spans"
 
@@ -87,24 +87,19 @@ class HashWork:
 
     def __call__(self, unit: ShardUnit, advance: Advance) -> UnitResult:
         """Hash one unit; a unit already hashed is not read again."""
-        with UnitOutput(self.folder, unit.number, {"spans": (SPANS, "arrow")}, shard_bytes=1 << 62) as output:
-            if output.done:
-                advance(unit.bytes)
-                return output.result(resumed=True)
-            position = 0
-            for documents in slices(unit.path):
-                rows = self.hash(documents)
-                hashes, _ = spans.column_spans(rows.column("hashes"))
-                size, position = text_size(documents), position + documents.num_rows
-                counts = {
-                    "documents_in": documents.num_rows,
-                    "text_bytes_in": size,
-                    "sentences": len(hashes),
-                    "spans": int(np.count_nonzero(hashes)),
-                }
-                output.write({"spans": rows}, position=position, size=size, tallies={}, statistics=counts)
-                advance(share(unit, documents.num_rows))
-            return output.finish()
+        tables = {"spans": (SPANS, "arrow")}
+        return write_unit(self.folder, unit, tables, lambda _: map(self._hashed, slices(unit.path)), advance)
+
+    def _hashed(self, documents: pa.RecordBatch) -> Written:
+        rows = self.hash(documents)
+        hashes, _ = spans.column_spans(rows.column("hashes"))
+        counts = {
+            "documents_in": documents.num_rows,
+            "text_bytes_in": text_size(documents),
+            "sentences": len(hashes),
+            "spans": int(np.count_nonzero(hashes)),
+        }
+        return Written(documents.num_rows, {"spans": rows}, counts)
 
     def hash(self, documents: pa.RecordBatch) -> pa.RecordBatch:
         """SPANS of a batch."""
@@ -234,33 +229,27 @@ class CutWork:
         tables = {"repeats": (schemas.REPEATS, "parquet")}
         if not self.audit_only:
             tables["documents"] = (documents_schema(unit), "parquet")
-        with UnitOutput(self.output, unit.number, tables, self.shard_bytes) as output:
-            if output.done:
-                advance(unit.bytes)
-                return output.result(resumed=True)
-            advance(share(unit, output.position))
-            hashed = _load_spans(self.folder, unit.number)
-            position = output.position
-            cuts, dropped = self.cuts_from(unit.number, _sentence_range(hashed, 0, position)[1])
-            for documents in slices(unit.path, skip=position):
-                rows = hashed.slice(position, documents.num_rows)
-                first, last = _sentence_range(hashed, position, documents.num_rows)
-                cut = self.cut(documents, rows, _cuts_between(cuts, first, last), isinstance(unit, ChainUnit))
-                position += documents.num_rows
-                counts = {
-                    self.counted: int(np.count_nonzero(spans.column_spans(rows.column("hashes"))[0])),
-                    f"repeated_{self.counted}": int(np.subtract(*np.searchsorted(dropped, [last, first]))),
-                }
-                written = {"documents": as_schema(cut.documents, documents_schema(unit)), "repeats": cut.repeats}
-                output.write(
-                    {name: written[name] for name in tables},
-                    position=position,
-                    size=text_size(documents),
-                    tallies=cut.tallies,
-                    statistics={**cut.statistics, **counts},
-                )
-                advance(share(unit, documents.num_rows))
-            return output.finish()
+        batches = functools.partial(self._batches, unit)
+        return write_unit(self.output, unit, tables, batches, advance, shard_bytes=self.shard_bytes)
+
+    def _batches(self, unit: ShardUnit, position: int) -> Iterator[Written]:
+        """What the documents from ``position`` on become."""
+        hashed = _load_spans(self.folder, unit.number)
+        cuts, dropped = self.cuts_from(unit.number, _sentence_range(hashed, 0, position)[1])
+        for documents in slices(unit.path, skip=position):
+            rows = hashed.slice(position, documents.num_rows)
+            first, last = _sentence_range(hashed, position, documents.num_rows)
+            cut = self.cut(documents, rows, _cuts_between(cuts, first, last), isinstance(unit, ChainUnit))
+            counts = {
+                self.counted: int(np.count_nonzero(spans.column_spans(rows.column("hashes"))[0])),
+                f"repeated_{self.counted}": int(np.subtract(*np.searchsorted(dropped, [last, first]))),
+            }
+            tables = {"repeats": cut.repeats}
+            if not self.audit_only:
+                tables["documents"] = as_schema(cut.documents, documents_schema(unit))
+            statistics = {**cut.statistics, **counts}
+            yield Written(documents.num_rows, tables, statistics, cut.tallies, text_size(documents))
+            position += documents.num_rows
 
     def cut(self, documents: pa.RecordBatch, rows: pa.RecordBatch, cuts: Cuts, map_offsets: bool) -> Cut:
         """What stays of a batch. ``rows``: its SPANS."""

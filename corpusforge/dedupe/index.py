@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,10 +27,10 @@ from corpusforge.arrays import U32, U64, Bools
 from corpusforge.content import combine
 from corpusforge.dedupe.lsh import band_hashes
 from corpusforge.dedupe.minhash import Signer
-from corpusforge.dedupe.signed_units import SIGNED, Signing, signed_rows
+from corpusforge.dedupe.signed_units import SignWork, signed_rows
 from corpusforge.dedupe.spans import SPANS
 from corpusforge.seeds import document_keys
-from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
+from corpusforge.units import ShardUnit
 
 if TYPE_CHECKING:
     from datasketch import LeanMinHash
@@ -65,7 +65,7 @@ def signatures_schema(signer: Signer) -> pa.Schema:
 
 
 def signature_rows(documents: pa.StringArray, signatures: U32, real: Bools, signer: Signer) -> pa.RecordBatch:
-    """SIGNATURES rows of the documents that have one, from `Signer.document_signatures`."""
+    """SIGNATURES rows of the documents that have one, from `Signer.sign`."""
     values = pa.array(signatures[real].ravel())
     lists = pa.FixedSizeListArray.from_arrays(values, signer.permutations)
     return pa.RecordBatch.from_arrays([documents.filter(pa.array(real)), lists], schema=signatures_schema(signer))
@@ -139,31 +139,18 @@ def index_units(folders: Sequence[str], first: int, signer: Signer) -> list[Inde
 
 
 @dataclasses.dataclass(frozen=True)
-class IndexWork:
+class IndexWork(SignWork):
     """Writes ``spans/`` and ``signed/`` of a shard of SIGNATURES. Raises `errors.StageMismatch` for another signer."""
 
-    folder: str
-    signing: Signing
+    def rows(self, unit: ShardUnit) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+        """SPANS and SIGNED rows of an `IndexUnit`, batch by batch."""
+        assert isinstance(unit, IndexUnit)
+        for stored in shards.read_shard(unit.path):
+            check_signer(stored.schema, self.signing.signer, unit.path)
+            for first in range(0, stored.num_rows, _ROWS_AT_ONCE):
+                yield self._converted(stored.slice(first, _ROWS_AT_ONCE), unit.name)
 
-    def __call__(self, unit: IndexUnit, advance: Advance) -> UnitResult:
-        """Convert one shard."""
-        tables = {"spans": (SPANS, "arrow"), "signed": (SIGNED, "arrow")}
-        with UnitOutput(self.folder, unit.number, tables, shard_bytes=1 << 62) as output:
-            if output.done:
-                advance(unit.bytes)
-                return output.result(resumed=True)
-            position = 0
-            for stored in shards.read_shard(unit.path):
-                check_signer(stored.schema, self.signing.signer, unit.path)
-                for rows in (stored.slice(first, _ROWS_AT_ONCE) for first in range(0, stored.num_rows, _ROWS_AT_ONCE)):
-                    position += rows.num_rows
-                    counts = {"documents_in": rows.num_rows, "items": rows.num_rows}
-                    written = dict(zip(("spans", "signed"), self._rows(rows, unit.name), strict=True))
-                    output.write(written, position=position, size=0, tallies={}, statistics=counts)
-            advance(unit.bytes)
-            return output.finish()
-
-    def _rows(self, rows: pa.RecordBatch, index: str) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    def _converted(self, rows: pa.RecordBatch, index: str) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         """An id identifies a document of one corpus alone: those of an index get its name as a prefix."""
         signatures, count = signature_matrix(rows), rows.num_rows
         offsets = np.arange(count + 1)

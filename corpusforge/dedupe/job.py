@@ -109,8 +109,3 @@ def text_size(documents: pa.RecordBatch) -> int:
     """Bytes of text in a batch."""
     _, ends = text_bytes(documents.column("text"))
     return int(ends[-1] - ends[0])
-
-
-def share(unit: ShardUnit, rows: int) -> int:
-    """The bytes on disk that this many rows of a unit stand for, for the progress bar."""
-    return unit.bytes * rows // max(1, unit.rows)

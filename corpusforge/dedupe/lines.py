@@ -16,27 +16,35 @@ import functools
 import hashlib
 import itertools
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
-from corpusforge.arrays import I64, U8, U64, Bools
-from corpusforge.dedupe.cut import Cut, Cuts, without
+from corpusforge.arrays import I64, U64, Bools
+from corpusforge.dedupe.cut import (
+    STAYS,
+    Audit,
+    Cut,
+    Cuts,
+    Runs,
+    cut_of,
+    few_words,
+    run_edges,
+    runs_of,
+    with_text,
+    without,
+)
 from corpusforge.dedupe.exact_spans import CutWork, HashWork, cut_duplicates
 from corpusforge.dedupe.job import Job
-from corpusforge.dedupe.offset_map import original_offsets, original_stops, with_offset_map
 from corpusforge.dedupe.spans import SPANS, column_spans, span_rows
-from corpusforge.schemas import REPEATS
 from corpusforge.sentences.counter import SentenceCounter
 from corpusforge.text import byte_slices, text_bytes
 from corpusforge.units import UnitResult
 
 METHOD = "lines"
 REASONS = ("line:repeated", "page:no-lines", "page:few-sentences", "page:few-words")
-_STAYS = -1
 
 GLANCE = 1000
 """Characters that contain enough sentences of nearly every page (own measurement)."""
@@ -136,109 +144,36 @@ def cut_lines(
     shorter = without(data, ends, *regions)
     lost = np.bincount(owners[cuts.rows], minlength=documents.num_rows)
     verdicts = _verdicts(shorter, lost > 0, enough, min_words)
-    position = documents.schema.get_field_index("text")
-    changed = documents.set_column(position, documents.schema.field("text"), shorter)
-    if map_offsets:
-        changed = with_offset_map(changed, documents, *regions)
-    repeats = _repeats(documents, changed, cuts, starts, stops, owners, verdicts)
-    stay = changed.filter(pa.array(verdicts == _STAYS))
-    sizes = np.diff(text_bytes(shorter)[1])
-    tallies = _tallies(repeats, len(cuts.rows), int(ends[-1] - ends[0] - sizes.sum()), verdicts, sizes)
-    statistics = {
-        "documents_in": documents.num_rows,
-        "documents_out": stay.num_rows,
-        "documents_changed": int((lost > 0).sum()),
-        "text_bytes_in": int(ends[-1] - ends[0]),
-        "text_bytes_out": int(np.diff(text_bytes(stay.column("text"))[1]).sum()),
-    }
-    return Cut(stay, repeats, tallies, statistics)
+    changed = with_text(documents, shorter, regions if map_offsets else None)
+    runs = _visible(runs_of(cuts, starts, stops, owners, data))
+    audit = Audit(METHOD, REASONS, len(cuts.rows), int((lost > 0).sum()))
+    return cut_of(documents, changed, cuts, runs, verdicts, audit)
 
 
 def _regions(rows: I64, starts: I64, stops: I64, offsets: I64, owners: I64) -> tuple[I64, I64]:
     """Byte regions to cut, one for each run of cut lines, with one line feed each."""
-    if not len(rows):
-        return rows, rows
-    breaks = (np.diff(rows) != 1) | (np.diff(owners[rows]) != 0)
-    first, last = rows[np.r_[True, breaks]], rows[np.r_[breaks, True]]
+    first, last = (rows[edge] for edge in run_edges(rows, owners))
     owner = owners[first]
     has_before, has_after = first > offsets[owner], last + 1 < offsets[owner + 1]
     return starts[first] - has_before, stops[last] + (~has_before & has_after)
 
 
 def _verdicts(text: pa.StringArray, changed: Bools, enough: Enough | None, min_words: int) -> I64:
-    """`_STAYS` or the index in `REASONS` for each document; reasons are checked in that order."""
-    verdicts = np.full(len(text), _STAYS)
+    """`STAYS` or the index in `REASONS` for each document; reasons are checked in that order."""
+    verdicts = np.full(len(text), STAYS)
     if min_words:
-        words = pc.list_value_length(pc.utf8_split_whitespace(pc.utf8_trim_whitespace(text.filter(pa.array(changed)))))
-        few = np.flatnonzero(changed)[words.to_numpy(zero_copy_only=False) < min_words]
-        verdicts[few] = 3
+        verdicts[few_words(text, changed, min_words)] = 3
     if enough is not None:
         verdicts[~enough(text)] = 2
     verdicts[np.diff(text_bytes(text)[1]) == 0] = 1
     return verdicts
 
 
-def _repeats(
-    documents: pa.RecordBatch,
-    changed: pa.RecordBatch,
-    cuts: Cuts,
-    starts: I64,
-    stops: I64,
-    owners: I64,
-    verdicts: I64,
-) -> pa.RecordBatch:
-    """REPEATS rows: runs of cut lines whose copies are consecutive too, then the dropped pages."""
-    data, ends = text_bytes(documents.column("text"))
-    first, last, texts = _visible_runs(data, cuts, starts, stops, owners)
-    pages = np.flatnonzero(verdicts != _STAYS)
-    rows = np.r_[owners[cuts.rows[first]], pages]
-    inside, nothing = ends[owners[cuts.rows[first]]], pa.nulls(len(pages))
-    begin = np.r_[starts[cuts.rows[first]] - inside, np.zeros(len(pages), np.int64)]
-    end = np.r_[stops[cuts.rows[last]] - inside, np.diff(ends)[pages]]
-    begin[: len(first)] = original_offsets(documents, rows[: len(first)], begin[: len(first)])
-    reasons = np.r_[np.zeros(len(first), np.int64), verdicts[pages]].astype(np.int16)
-    columns: list[Any] = [
-        documents.column("id").take(pa.array(rows)),
-        pa.DictionaryArray.from_arrays(pa.array(reasons), pa.array(REASONS)),
-        pa.array(begin),
-        pa.array(original_stops(documents, rows, end)),
-        pa.concat_arrays([texts, changed.column("text").take(pa.array(pages))]),
-        pa.concat_arrays([cuts.documents.take(pa.array(first)), nothing.cast(pa.string())]),
-        pa.concat_arrays([pa.array(cuts.starts[first]), nothing.cast(pa.int64())]),
-        pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(rows), np.int16)), pa.array([METHOD])),
-        pa.nulls(len(rows), pa.float32()),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=REPEATS).take(pa.array(np.argsort(rows, kind="stable")))
-
-
-def _visible_runs(data: U8, cuts: Cuts, starts: I64, stops: I64, owners: I64) -> tuple[I64, I64, pa.StringArray]:
-    """The first, the last and the text of each run of cut lines (`_runs`) that has a row.
-
-    Lines of white space alone have no row of their own: nobody misses them, and there are as many as paragraphs.
-    """
-    first, last = _runs(cuts, owners)
-    texts = byte_slices(data, starts[cuts.rows[first]], stops[cuts.rows[last]])
-    visible = pc.greater(pc.binary_length(pc.utf8_trim_whitespace(texts)), 0).to_numpy(zero_copy_only=False)
-    return first[visible], last[visible], texts.filter(pa.array(visible))
-
-
-def _runs(cuts: Cuts, owners: I64) -> tuple[I64, I64]:
-    """The first and the last of each run of cut lines whose copies are consecutive lines of one document too."""
-    breaks = (np.diff(cuts.rows) != 1) | (np.diff(owners[cuts.rows]) != 0)
-    breaks |= cuts.places[1:] != cuts.places[:-1] + np.uint64(1)
-    breaks |= pc.not_equal(cuts.documents[1:], cuts.documents[:-1]).to_numpy(zero_copy_only=False)
-    edges = np.r_[True, breaks, True] if len(cuts.rows) else np.zeros(1, np.bool_)
-    return np.flatnonzero(edges[:-1]), np.flatnonzero(edges[1:])
-
-
-def _tallies(repeats: pa.RecordBatch, cut: int, lost: int, verdicts: I64, sizes: I64) -> dict[str, dict[str, int]]:
-    """Bytes of lines include their line feeds: input = output + all tallies."""
-    tallies = {REASONS[0]: {"rows": cut, "bytes": lost}} if cut else {}
-    for number in range(1, len(REASONS)):
-        dropped = verdicts == number
-        if dropped.any():
-            tallies[REASONS[number]] = {"rows": int(dropped.sum()), "bytes": int(sizes[dropped].sum())}
-    return tallies
+def _visible(runs: Runs) -> Runs:
+    """Without lines of white space alone: nobody misses them, and there are as many as paragraphs."""
+    visible = pc.greater(pc.binary_length(pc.utf8_trim_whitespace(runs.texts)), 0).to_numpy(zero_copy_only=False)
+    *columns, texts = runs
+    return Runs._make([*(column[visible] for column in columns), texts.filter(pa.array(visible))])
 
 
 @dataclasses.dataclass(frozen=True)

@@ -113,14 +113,6 @@ class Signer:
         hashes = _shingle_hashes(words.hashes, self.shingle_words)
         return Shingles(hashes, words, sentences.offsets, self.shingle_words)
 
-    def span_signatures(self, shingles: Shingles, length: int = 3) -> tuple[U32, Bools]:
-        """The signature of the span that begins at each sentence, and where there is one (`Shingles.span_sets`)."""
-        return self.sign(shingles.span_sets(length))
-
-    def document_signatures(self, shingles: Shingles) -> tuple[U32, Bools]:
-        """The signature of each document, and which documents have words."""
-        return self.sign(shingles.document_sets())
-
     def sign(self, sets: Sets) -> tuple[U32, Bools]:
         """The signature of each set, and which sets have shingles; the rows of the others are 0."""
         signatures = np.zeros((len(sets.starts), self.permutations), np.uint32)

@@ -36,7 +36,7 @@ from corpusforge.dedupe.exact_spans import PARTITIONS, compare_hashes, read_dupl
 from corpusforge.dedupe.job import Job
 from corpusforge.dedupe.lsh import Shared, candidate_pairs, find_shared, unpack_pairs
 from corpusforge.dedupe.signed_units import Part, Signing, UnitItems, forget, mapped_bytes, open_items, similarities
-from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
+from corpusforge.units import Advance, ShardUnit, UnitResult, Written, write_unit
 
 SHARED = pa.schema(
     [
@@ -338,24 +338,21 @@ class CompareWork:
     def __call__(self, unit: ShardUnit, advance: Advance) -> UnitResult:
         """Compare the pairs of one unit."""
         tables = {"compared": (COMPARED, "arrow")}
-        with UnitOutput(compared_folder(self.folder), unit.number, tables, 1 << 62) as output:
-            if output.done:
-                advance(unit.bytes)
-                return output.result(resumed=True)
-            equal, first = equal_items(self.folder, unit.number, self.exact_rounds, self.signing)
-            later, earlier = read_pairs(self.folder, unit.number, self.pair_rounds)
-            pairs = self._similar(unit.number, later, earlier)
-            columns = [
-                np.concatenate([equal, pairs.later]),
-                np.concatenate([first, pairs.earlier]),
-                np.concatenate([np.ones(len(equal), np.float32), pairs.similarities]),
-            ]
-            order = np.lexsort((columns[1], columns[0]))
-            rows = pa.record_batch([pa.array(column[order]) for column in columns], schema=COMPARED)
-            counts = {"same_signature": len(equal), "pairs_compared": len(later), "pairs_alike": len(pairs.later)}
-            output.write({"compared": rows}, position=unit.rows, size=0, tallies={}, statistics=counts)
-            advance(unit.bytes)
-            return output.finish()
+        return write_unit(compared_folder(self.folder), unit, tables, lambda _: map(self._compared, [unit]), advance)
+
+    def _compared(self, unit: ShardUnit) -> Written:
+        equal, first = equal_items(self.folder, unit.number, self.exact_rounds, self.signing)
+        later, earlier = read_pairs(self.folder, unit.number, self.pair_rounds)
+        pairs = self._similar(unit.number, later, earlier)
+        columns = [
+            np.concatenate([equal, pairs.later]),
+            np.concatenate([first, pairs.earlier]),
+            np.concatenate([np.ones(len(equal), np.float32), pairs.similarities]),
+        ]
+        order = np.lexsort((columns[1], columns[0]))
+        rows = pa.record_batch([pa.array(column[order]) for column in columns], schema=COMPARED)
+        counts = {"same_signature": len(equal), "pairs_compared": len(later), "pairs_alike": len(pairs.later)}
+        return Written(unit.rows, {"compared": rows}, counts)
 
     def _similar(self, unit: int, later: U64, earlier: U64) -> Pairs:
         items, width = open_items(self.folder, unit), self.signing.signer.permutations

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -23,7 +24,7 @@ import pyarrow as pa
 
 from corpusforge import errors, shards
 from corpusforge.arrays import F32, I64, U32, U64
-from corpusforge.dedupe.job import share, slices
+from corpusforge.dedupe.job import slices
 from corpusforge.dedupe.locate import span_path
 from corpusforge.dedupe.lsh import Bands, band_hashes, bands_for, similarity
 from corpusforge.dedupe.minhash import Sets, Signer, jaccard
@@ -32,7 +33,7 @@ from corpusforge.dedupe.spans import SPANS, column_spans, span_rows
 from corpusforge.sections import Dedupe
 from corpusforge.sentences.splitter import sentence_spans
 from corpusforge.text import Spans
-from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
+from corpusforge.units import Advance, ShardUnit, UnitResult, Written, write_unit
 
 SIGNED = pa.schema(
     [
@@ -104,20 +105,17 @@ class SignWork:
     def __call__(self, unit: ShardUnit, advance: Advance) -> UnitResult:
         """Sign one unit; a unit already signed is not read again."""
         tables = {"spans": (SPANS, "arrow"), "signed": (SIGNED, "arrow")}
-        with UnitOutput(self.folder, unit.number, tables, shard_bytes=1 << 62) as output:
-            if output.done:
-                advance(unit.bytes)
-                return output.result(resumed=True)
-            position = 0
-            for documents in slices(unit.path):
-                rows, signed = sign_documents(documents, self.signing)
-                position += documents.num_rows
-                items = int(np.count_nonzero(column_spans(rows.column("hashes"))[0]))
-                counts = {"documents_in": documents.num_rows, "items": items}
-                written = {"spans": rows, "signed": signed}
-                output.write(written, position=position, size=0, tallies={}, statistics=counts)
-                advance(share(unit, documents.num_rows))
-            return output.finish()
+        return write_unit(self.folder, unit, tables, lambda _: itertools.starmap(_signed, self.rows(unit)), advance)
+
+    def rows(self, unit: ShardUnit) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+        """SPANS and SIGNED rows of a unit, batch by batch."""
+        return (sign_documents(documents, self.signing) for documents in slices(unit.path))
+
+
+def _signed(spans: pa.RecordBatch, signed: pa.RecordBatch) -> Written:
+    items = int(np.count_nonzero(column_spans(spans.column("hashes"))[0]))
+    counts = {"documents_in": spans.num_rows, "items": items}
+    return Written(spans.num_rows, {"spans": spans, "signed": signed}, counts)
 
 
 def sign_documents(documents: pa.RecordBatch, signing: Signing) -> tuple[pa.RecordBatch, pa.RecordBatch]:

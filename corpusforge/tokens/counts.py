@@ -27,7 +27,7 @@ from corpusforge.progress import Progress
 from corpusforge.text import text_bytes
 from corpusforge.tokens.bert_split import UNCASED
 from corpusforge.tokens.splitting import Segmentation
-from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
+from corpusforge.units import ONE_SHARD, Advance, ShardUnit, UnitOutput, UnitResult
 
 COUNTS = pa.schema(
     [
@@ -44,9 +44,6 @@ FED_OCCURRENCES = 16_000_000
 
 _MERGE_ROWS = 1 << 20
 """Counted rows that pile up before they are merged: bounds memory at distinct words plus this many."""
-
-_WHOLE = 1 << 62
-"""The counts of a unit are one shard: half a shard's counts would only have to be merged again."""
 
 
 def count_units(
@@ -85,7 +82,8 @@ class CountWork:
 
     def __call__(self, unit: ShardUnit, advance: Advance) -> UnitResult:
         """Count one shard; statistics: documents, text_bytes, words, distinct_words (summed over shards)."""
-        with UnitOutput(self.output, unit.number, {"counts": (COUNTS, "arrow")}, _WHOLE) as output:
+        # One shard: half a unit's counts would only have to be merged again.
+        with UnitOutput(self.output, unit.number, {"counts": (COUNTS, "arrow")}, ONE_SHARD) as output:
             if output.done:
                 advance(unit.bytes)
                 return output.result(resumed=True)

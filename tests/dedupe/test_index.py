@@ -37,7 +37,7 @@ def near_copies(count: int) -> list[str]:
 
 
 def signed(texts: list[str], signer: Signer) -> pa.RecordBatch:
-    signatures, real = signer.document_signatures(signer.shingles(sentence_spans(pa.array(texts, pa.string()))))
+    signatures, real = signer.sign(signer.shingles(sentence_spans(pa.array(texts, pa.string()))).document_sets())
     return signature_rows(pa.array([f"d{i}" for i in range(len(texts))]), signatures, real, signer)
 
 

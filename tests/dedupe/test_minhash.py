@@ -72,7 +72,7 @@ def test_a_document_has_the_words_of_its_sentences(texts: list[str]) -> None:
 @given(DOCUMENTS, st.integers(1, 4), st.integers(1, 6), st.sampled_from([1, 4, 64]))
 def test_spans_equal_the_oracle(documents: list[list[str]], length: int, shingle: int, permutations: int) -> None:
     signer = Signer(permutations, shingle, seed=3)
-    signatures, real = signer.span_signatures(signer.shingles(columns(documents)), length)
+    signatures, real = signer.sign(signer.shingles(columns(documents)).span_sets(length))
     multipliers = signer.multipliers().tolist()
     row = 0
     for document in documents:
@@ -88,7 +88,7 @@ def test_spans_equal_the_oracle(documents: list[list[str]], length: int, shingle
 @given(DOCUMENTS, st.integers(1, 6))
 def test_documents_equal_the_oracle(documents: list[list[str]], shingle: int) -> None:
     signer = Signer(16, shingle)
-    signatures, real = signer.document_signatures(signer.shingles(columns(documents)))
+    signatures, real = signer.sign(signer.shingles(columns(documents)).document_sets())
     for document, signature, is_real in zip(documents, signatures, real, strict=True):
         words = [word for sentence in document for word in oracle.split_words(sentence)]
         expected = oracle.shingles(words, shingle)
@@ -114,7 +114,7 @@ def test_the_same_span_signs_the_same_wherever_it_stands() -> None:
     span = ["The red fox ran over the hill at dawn.", "Nobody saw it.", "It was gone before the sun had risen."]
     documents = [span, ["Before it all.", *span, "And so on and so on and on."], [*span, "Other words behind it."]]
     signer = Signer()
-    signatures, real = signer.span_signatures(signer.shingles(columns(documents)), 3)
+    signatures, real = signer.sign(signer.shingles(columns(documents)).span_sets(3))
     rows = [0, 4, 8]
     assert real[rows].all()
     assert (signatures[rows] == signatures[0]).all()
@@ -125,8 +125,8 @@ def test_nothing_to_sign() -> None:
     signer = Signer(8)
     for documents in ([], [[]], [[], ["..."]]):
         found = signer.shingles(columns(documents))
-        assert signer.span_signatures(found, 3)[0].shape == (sum(map(len, documents)), 8)
-        signatures, real = signer.document_signatures(found)
+        assert signer.sign(found.span_sets(3))[0].shape == (sum(map(len, documents)), 8)
+        signatures, real = signer.sign(found.document_sets())
         assert signatures.shape == (len(documents), 8)
         assert not real.any()
 
