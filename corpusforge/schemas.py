@@ -1,6 +1,6 @@
 """The data dictionary: the schema of every table that one room passes to another, field by field.
 
-Comments give types, units, and the meaning of 0 and null. One word, one thing: a *segment* is BERT's A or B, a *span*
+Comments give types, units, and the meaning of 0 and null. Terms: a *segment* is BERT's A or B, a *span*
 is a run of sentences (deduplication) or tokens (masking), a *shard* is a file, a *batch* is named tensors in the
 trainer and an Arrow RecordBatch elsewhere.
 """
@@ -30,7 +30,7 @@ DOCUMENTS = pa.schema(
         pa.field("text", pa.string(), nullable=False),
     ]
 )
-"""One row a document, e.g. ``("9f..", "http://a.org/", "crawl/a.warc.gz", 17, 2024-05-18T01:58:10Z, None, "Hi.")``."""
+"""One row per document, e.g. ``("9f..", "http://a.org/", "crawl/a.warc.gz", 17, 2024-05-18T01:58:10Z, None, "A")``."""
 
 REJECTS = pa.schema(
     [
@@ -49,7 +49,7 @@ REJECTS = pa.schema(
         pa.field("text", pa.string(), nullable=False),
     ]
 )
-"""One row a dropped record (``record:*``), page (``page:*``) or line (``line:*``)."""
+"""One row per dropped record (``record:*``), page (``page:*``) or line (``line:*``)."""
 
 REPEATS = pa.schema(
     [
@@ -72,7 +72,7 @@ REPEATS = pa.schema(
         pa.field("similarity", pa.float32()),
     ]
 )
-"""One row a passage of text removed by deduplication."""
+"""One row per passage of text removed by deduplication."""
 
 CLUSTERS = pa.schema(
     [
@@ -86,7 +86,7 @@ CLUSTERS = pa.schema(
         pa.field("similarity", pa.float32(), nullable=False),
     ]
 )
-"""One row a document that resembles another: which of them belong together. Documents of an index have no rows."""
+"""One row per document that resembles another, with its cluster. Documents of an index have no rows."""
 
 
 def token_type(vocab_size: int) -> pa.DataType:
@@ -99,7 +99,7 @@ def token_type(vocab_size: int) -> pa.DataType:
 
 
 def tokens_schema(vocab_size: int, *, word_starts: bool = False) -> pa.Schema:
-    """TOKENS: one row a document, sentences already encoded, no special ids in them.
+    """TOKENS: one row per document, sentences already encoded, no special ids in them.
 
     ``word_starts``: with a column of which tokens begin a mask unit.
     """
@@ -109,12 +109,12 @@ def tokens_schema(vocab_size: int, *, word_starts: bool = False) -> pa.Schema:
         pa.field("sentences", pa.list_(pa.int32()), nullable=False),  # tokens of each sentence; never 0
     ]
     if word_starts:
-        fields += [pa.field("word_starts", pa.list_(pa.bool_()), nullable=False)]  # one a token of ids
+        fields += [pa.field("word_starts", pa.list_(pa.bool_()), nullable=False)]  # one per token of ids
     return pa.schema(fields)
 
 
 def instances_schema(vocab_size: int, *, masks: bool, word_starts: bool = False) -> pa.Schema:
-    """INSTANCES: one row a training example.
+    """INSTANCES: one row per training example.
 
     ``masks``: whether masks are stored with the row (static, duplicated) or drawn by the loader (dynamic).
     With stored masks ``input_ids`` are what the model sees and ``masked_labels`` the originals.
@@ -132,7 +132,7 @@ def instances_schema(vocab_size: int, *, masks: bool, word_starts: bool = False)
         pa.field("length", pa.uint16(), nullable=False),  # len(input_ids), for batching without reading ids
     ]
     if word_starts:
-        fields += [pa.field("word_starts", pa.list_(pa.bool_()), nullable=False)]  # one a token; specials: true
+        fields += [pa.field("word_starts", pa.list_(pa.bool_()), nullable=False)]  # one per token; specials: true
     if masks:
         fields += [
             pa.field("masked_positions", pa.list_(pa.uint16()), nullable=False),  # ascending positions in input_ids

@@ -64,7 +64,7 @@ def uniforms(seed: int, stage: str, keys: U64, counters: U64 | int = 0) -> F64:
 def document_keys(ids: Sequence[str]) -> U64:
     """64-bit keys of document ids: the order of kept copies, and the key of everything drawn for a document.
 
-    Python loop with a reason: one C hash call a document (about 0.2 us) against kilobytes of text each.
+    Python loop: one C hash call per document (about 0.2 us) against kilobytes of text.
     """
     digest = xxhash.xxh3_64_intdigest
     return np.fromiter((digest(i.encode()) for i in ids), np.uint64, len(ids))

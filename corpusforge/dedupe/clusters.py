@@ -1,15 +1,15 @@
 """Group documents that resemble each other, and choose the copy of each group that is kept.
 
 A group is a connected component of the pairs of similar documents. So two documents of a group may be less similar than
-the threshold where others connect them. The kept copy depends on the content of the group alone.
+the threshold if others connect them. The kept copy depends on the content of the group alone.
 
 Components are found by label propagation: every root takes the smallest root next to it, then all rows take their
 root's root until nothing changes. A root with a smaller neighbor disappears within one round, so the number of rounds
 grows with the logarithm of the number of rows, also for chains and stars. The order of the pairs does not matter.
 
-Memory: 16 bytes a pair and 8 a row, and about twice as much again during a round. Ten million random pairs of ten
-million rows peak at 0.6 GB and take 2.5 s on one core, so 10^8 pairs need 6 GB; of more pairs, fewer must be produced
-in the first place, as by `lsh.bucket_pairs`.
+Memory: 16 bytes per pair and 8 per row, and about twice as much again during a round. Ten million random pairs of ten
+million rows peak at 0.6 GB and take 2.5 s on one core, so 10^8 pairs need 6 GB. `lsh.bucket_pairs`
+keeps their number linear in that of the rows.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ document the white space next to a cut is removed with it. A document that lost 
 that lost nothing is never dropped.
 
 Where duplicates form chains (A B C in one document, B C D in another) the kept copy of a span may itself be cut in
-favor of a still earlier copy of some of its sentences: each sentence that was cut still stands uncut somewhere, unless
-that document was dropped.
+favor of a still earlier copy of some of its sentences: each sentence that was cut is still uncut somewhere, unless that
+document was dropped.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def _next_line_break(sentences: _Sentences, data: U8) -> I64:
 
 
 def few_words(text: pa.StringArray, changed: Bools, min_words: int) -> I64:
-    """The rows that changed and have fewer words left, as `str.split` counts them; one where there is none."""
+    """The rows that changed and have fewer words left, as `str.split` counts them; no words count as one."""
     words = pc.list_value_length(pc.utf8_split_whitespace(pc.utf8_trim_whitespace(text.filter(pa.array(changed)))))
     return np.asarray(np.flatnonzero(changed)[words.to_numpy(zero_copy_only=False) < min_words])
 

@@ -7,14 +7,14 @@ Documents are compared as sets of shingles (`minhash`); pairs at least as simila
     spans/, signed/ -> find_similar -> compared/ -> settle_groups -> grouped/
     document shards, grouped/ -> KeepWork -> documents/, repeats/, clusters/, signatures/
 
-The signatures of the kept documents are an index for later runs, so that the later parts of a corpus name the folders
-of all earlier ones. Units of an index follow those of the corpus, and its documents come first in the order of kept
+The signatures of the kept documents are an index for later runs: a later part of a corpus names the folders of all
+earlier ones. Units of an index follow those of the corpus, and its documents come first in the order of kept
 copies: they are compared as all others, are always kept, and the documents that resemble them are dropped. Pairs of two
-documents of the index say nothing new and are passed over.
+documents of the index are skipped.
 
-Groups are settled in one process: a pair takes 16 bytes, and about three times as much while components are computed:
-10^8 pairs need 5 GB. There are as many pairs of equal shingles as copies, and others are at most
-``2 * lsh.NEIGHBORS`` a document and band.
+Groups are settled in one process: a pair takes 16 bytes, and about three times as much while components are computed,
+so 10^8 pairs need 5 GB. Equal shingles give one pair per copy; other pairs are at most ``2 * lsh.NEIGHBORS`` per
+document and band.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ GROUPED = pa.schema(
 
 
 def run(job: Job) -> list[UnitResult]:
-    """Write ``documents/``, ``repeats/``, ``clusters/`` and perhaps ``signatures/`` of every unit."""
+    """Write ``documents/``, ``repeats/``, ``clusters/`` and, where they are exported, ``signatures/`` of every unit."""
     settings = job.settings
     signing = Signing.of(settings, 0, indexed=bool(settings.index))
     index = index_units(settings.index, len(job.units), signing.signer)
@@ -62,13 +62,13 @@ def run(job: Job) -> list[UnitResult]:
     if not shards.exists(mark):
         settle_groups(job.scratch, [unit.number for unit in every], len(job.units))
         shards.write_json(mark, {"units": len(every)})
-    is_last = settings.method[-1] == METHOD  # a later method drops documents that signatures/ would still hold
+    is_last = settings.method[-1] == METHOD  # signatures/ must not hold documents that a later method drops
     export = is_last and (settings.export_signatures or bool(index))
     keeping = KeepWork(job.output, job.scratch, signing, len(job.units), audit_only=job.audit_only, export=export)
     results = job.map(keeping, label="keep", folder=job.output)
     locate.forget()
     signed_units.forget()
-    shards.remove(shards.join(job.scratch, "entries"))  # first, so that half removed files are never taken for whole
+    shards.remove(shards.join(job.scratch, "entries"))  # first: what is half removed must not look complete
     shards.remove(job.scratch)
     return with_pair_counts(results, compared)
 
@@ -110,7 +110,7 @@ def _grouped_name(unit: int) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class KeepWork:
-    """Writes what stays of a document shard. ``folder``: of ``grouped/``; ``export``: write ``signatures/``."""
+    """Writes what is left of a document shard. ``folder``: of ``grouped/``; ``export``: write ``signatures/``."""
 
     output: str
     folder: str

@@ -9,7 +9,7 @@ never of arrival.
     spans/ -> span_blocks -> group by hash -> find_duplicates -> group by unit -> duplicates-N/
     document shards, spans/, duplicates-N/ -> CutWork -> documents/, repeats/
 
-Text is read twice and never shuffled; what is shuffled are 24 bytes a span: hash, document key, place. Partitions and
+Text is read twice and never shuffled; 24 bytes per span are: hash, document key, place. Partitions and
 rounds are ranges of the hash, so equal hashes meet whatever their numbers are, and the number of rounds bounds the
 memory (`memory`). A round that is complete is marked, in a folder for that number of rounds; a stage killed anywhere
 resumes after its last shard or round.
@@ -67,7 +67,7 @@ def cut_duplicates(job: Job, hashing: HashWork, cutting: CutWork, *, ordered: bo
     locate_remotely(job, cutting.wanted_places)
     results = job.map(cutting, label="cut", folder=job.output)
     locate.forget()
-    for number in range(rounds):  # first, so that half removed files are never taken for whole
+    for number in range(rounds):  # marks first: what is half removed must not look complete
         shards.remove(round_mark(folder, number))
     shards.remove(job.scratch)
     return results
@@ -192,7 +192,7 @@ def _duplicates_name(unit: int, round: int) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class CutWork:
-    """Writes what stays of a document shard. ``output``: the method's folder; ``folder``: that of `HashWork`.
+    """Writes what is left of a document shard. ``output``: the method's folder; ``folder``: that of `HashWork`.
 
     ``rounds``: of the comparison that is complete. ``audit_only``: a dry run, which writes ``repeats/`` with the same
     tallies and statistics and no documents.
@@ -252,7 +252,7 @@ class CutWork:
             position += documents.num_rows
 
     def cut(self, documents: pa.RecordBatch, rows: pa.RecordBatch, cuts: Cuts, map_offsets: bool) -> Cut:
-        """What stays of a batch. ``rows``: its SPANS."""
+        """What is left of a batch. ``rows``: its SPANS."""
         return cut_documents(
             documents,
             rows,
@@ -267,7 +267,7 @@ class CutWork:
     def cuts_from(self, unit: int, first: int) -> tuple[Cuts, I64]:
         """The sentences of a unit to cut from row ``first`` on, and the rows of all its dropped spans."""
         rows, places, similarities, dropped = self.sentences_of(unit)
-        start = int(np.searchsorted(rows, first))  # what is already written need not be located again
+        start = int(np.searchsorted(rows, first))  # earlier ones are written already
         rows, places = rows[start:], places[start:]
         copies = locate_for(unit, places, self.folder)
         return Cuts(rows, places, *copies, None if similarities is None else similarities[start:]), dropped

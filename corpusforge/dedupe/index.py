@@ -52,7 +52,7 @@ _ROWS_AT_ONCE = 1 << 16
 
 
 def signatures_schema(signer: Signer) -> pa.Schema:
-    """SIGNATURES: one row a document that has words.
+    """SIGNATURES: one row per document that has words.
 
     >>> signatures_schema(Signer(permutations=16)).names
     ['document', 'signature']
@@ -108,7 +108,7 @@ class IndexUnit(ShardUnit):
 def signature_shards(folder: str) -> list[shards.Shard]:
     """The shards of SIGNATURES of a finished stage.
 
-    Raises `errors.ManifestInvalid` if the folder is no finished stage, `errors.StageMismatch` if it has none.
+    Raises `errors.ManifestInvalid` if the folder is not a finished stage, `errors.StageMismatch` if it has none.
     """
     listed = shards.Manifest.load(folder).shards.get("signatures")
     if listed is None:
@@ -118,10 +118,10 @@ def signature_shards(folder: str) -> list[shards.Shard]:
 
 
 def index_units(folders: Sequence[str], first: int, signer: Signer) -> list[IndexUnit]:
-    """The shards of signatures of finished stages as units, numbered from ``first``, in an order of their content.
+    """The shards of signatures of finished stages as units, numbered from ``first``, ordered by content.
 
-    Raises `errors.ManifestInvalid` if a folder is no finished stage, `errors.StageMismatch` if it has no
-    signatures or others than this signer's.
+    Raises `errors.ManifestInvalid` if a folder is not a finished stage, `errors.StageMismatch` if it has no
+    signatures or those of another signer.
     """
     rows = []
     for folder in folders:
@@ -151,7 +151,7 @@ class IndexWork(SignWork):
                 yield self._converted(stored.slice(first, _ROWS_AT_ONCE), unit.name)
 
     def _converted(self, rows: pa.RecordBatch, index: str) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-        """An id identifies a document of one corpus alone: those of an index get its name as a prefix."""
+        """An id is unique within one corpus only: those of an index get its name as a prefix."""
         signatures, count = signature_matrix(rows), rows.num_rows
         offsets = np.arange(count + 1)
         zeros = pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(np.zeros(count, np.uint32)))
@@ -170,9 +170,9 @@ class IndexWork(SignWork):
 
 
 def signature_hashes(signatures: U32) -> U64:
-    """One hash a signature, never 0.
+    """One hash per signature, never 0.
 
-    Python loop: one C call a signature (about 0.3 us), which takes a hundred times as long to make.
+    Python loop: one C call per signature (about 0.3 us), which took a hundred times as long to compute.
     """
     view = np.ascontiguousarray(signatures, "<u4").view(np.uint8)
     hashes = np.fromiter(map(xxhash.xxh3_64_intdigest, view), np.uint64, len(signatures))

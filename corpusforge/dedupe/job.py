@@ -1,4 +1,4 @@
-"""What every deduplication method works with: its job, rounds that survive a crash, and documents in slices.
+"""What every deduplication method uses: its job, rounds that survive a crash, and documents in slices.
 
 A method is a module with a function ``run(job)``. It reads the units of the job, writes ``documents/`` and ``repeats/``
 to its output, and does not know which methods come before or after it in the chain (`methods`). Inside a chain the
@@ -34,7 +34,7 @@ class ChainUnit(ShardUnit):
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """What a method is run with. ``audit_only``: a dry run, which writes no documents."""
+    """The arguments of a method. ``audit_only``: a dry run, which writes no documents."""
 
     engine: Engine
     settings: Dedupe
@@ -91,7 +91,7 @@ def as_schema(documents: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 def slices(path: str, skip: int = 0) -> Iterator[pa.RecordBatch]:
     """The rows of a document shard from ``skip`` on, in batches of about `SLICE_BYTES` of text.
 
-    Where slices end depends on the rows alone; to resume at the end of one gives the same slices after it.
+    Where slices end depends on the rows alone; resuming at the end of one gives the same slices after it.
     """
     for stored in shards.read_shard(path):
         is_mapped = OFFSET_MAP.name in stored.schema.names

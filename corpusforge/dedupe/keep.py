@@ -1,6 +1,6 @@
 """Choose which copy of equal or similar documents is kept, and split a batch into kept and dropped documents.
 
-The choice is a total order on what documents are, never on when they arrived: first the order of `keep_order`, then
+The choice is a total order on the content of documents, never on their arrival: first the order of `keep_order`, then
 the document key (`seeds.document_keys`), and inside a document the earlier position.
 """
 
@@ -22,7 +22,7 @@ REASONS = ("page:near-duplicate", "page:in-index")
 
 
 def keep_order(documents: pa.RecordBatch, keep: str) -> I64:
-    """The order of setting ``dedupe.keep``, of which the smallest is kept: all 0 for ``hash``, else newest or longest.
+    """The order of the setting ``dedupe.keep``, the smallest is kept: all 0 for ``hash``, else newest or longest first.
 
     Documents without a time come after those with one. Length is in bytes of UTF-8.
 
@@ -61,7 +61,7 @@ class Kept(NamedTuple):
 
 
 def keep_documents(documents: pa.RecordBatch, members: Members) -> Kept:
-    """Drop all members of groups but the kept copies. Documents are dropped whole or stay whole."""
+    """Drop all members of groups except the kept copies. Documents are dropped or kept whole."""
     dropped = members.rows[~members.stays]
     is_kept = np.ones(documents.num_rows, np.bool_)
     is_kept[dropped] = False

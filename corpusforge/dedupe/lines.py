@@ -3,10 +3,10 @@
 Definition (tensorflow-datasets 4.9.10, text/c4_utils.py, `remove_duplicate_text`): text is split at line feeds alone,
 and a blank line is a line. Lines are compared without the white space at their ends and in Python's lower case. A line
 stays in the page with the smallest MD5 of its URL, once. A page with nothing left is dropped, and so is one with too
-few sentences left, even where it lost no line. Documents without a URL are ordered by the MD5 of their id; documents of
+few sentences left, even if it lost no line. Documents without a URL are ordered by the MD5 of their id; documents of
 one URL, which the original forbids, by document key.
 
-The units and the graph are those of `exact_spans`, with lines in the place of spans.
+The units and the graph are those of `exact_spans`, with lines instead of spans.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ GLANCE = 1000
 """Characters that contain enough sentences of nearly every page (own measurement)."""
 
 Enough = Callable[[pa.StringArray], Bools]
-"""Whether each text has the required sentences."""
+"""Whether each text has enough sentences."""
 
 
 def run(job: Job) -> list[UnitResult]:
@@ -104,8 +104,8 @@ def line_hashes(lines: pa.StringArray) -> U64:
     hashes = np.zeros(len(lines), np.uint64)
     plain, offsets = text_bytes(pc.ascii_lower(trimmed.filter(pa.array(is_ascii))))
     digest, view, bounds = xxhash.xxh3_64_intdigest, plain.data, offsets.tolist()
-    # Python loops: one C call a line (0.2 us); and Python's own lower case where it is more than a table (final sigma,
-    # dotted I), because equal must mean what it meant for C4 (1 us a line that is not ASCII).
+    # Python loops: one C call per line (0.2 us); and Python's own lower case where it is more than a table (final
+    # sigma, dotted I), so that lines are equal exactly where they are for C4 (1 us per line that is not ASCII).
     digests = (digest(view[a:b]) for a, b in itertools.pairwise(bounds))
     hashes[is_ascii] = np.fromiter(digests, np.uint64, len(bounds) - 1)
     wide = trimmed.filter(pa.array(~is_ascii)).to_pylist()
@@ -117,7 +117,7 @@ def url_order(documents: pa.RecordBatch) -> I64:
     """The first 64 bits of the MD5 of each URL, or of the id where there is none, in the order of their hex digits."""
     names = pc.if_else(pc.greater(pc.fill_null(pc.binary_length(documents.column("url")), 0), 0),
                        documents.column("url"), documents.column("id"))  # fmt: skip
-    # Python loop: one C call a document (0.5 us) for kilobytes of text.
+    # Python loop: one C call per document (0.5 us) for kilobytes of text.
     digests = b"".join(hashlib.md5(n.encode(), usedforsecurity=False).digest()[:8] for n in names.to_pylist())
     return (np.frombuffer(digests, ">u8").astype(np.uint64) ^ np.uint64(1 << 63)).view(np.int64)
 
@@ -204,7 +204,7 @@ def enough_sentences(counter: SentenceCounter, needed: int, texts: pa.StringArra
     [True, False]
     """
     begins = pc.utf8_slice_codeunits(texts, 0, GLANCE)
-    # One more sentence in the beginning of a text: where that is truncated its last sentence may not be one.
+    # One sentence more than needed, because the last one of a truncated text may not be a sentence.
     has_enough = counter.enough(begins, np.arange(len(texts) + 1), needed + 1)
     unsure = np.flatnonzero(~has_enough)
     has_enough[unsure] = counter.enough(texts.take(pa.array(unsure)), np.arange(len(unsure) + 1), needed)

@@ -1,11 +1,11 @@
 """Find where kept copies are: from places (unit and sentence row) to document ids and byte offsets.
 
-A unit of a large corpus has copies in nearly every other unit, so reading those units' columns whole would take the
-square of the number of units. On local disks the columns are memory-mapped and only the wanted rows are touched
-(`locate_copies`). Files on object stores cannot be mapped; there every unit asks all others in one shuffle, each unit's
-span hashes are read once to answer all of them, and the answers are written to ``where/`` (`locate_remotely`).
+A unit of a large corpus has copies in nearly every other unit, so reading those units' columns whole would be
+quadratic in the number of units. On local disks the columns are memory-mapped and only the wanted rows are touched
+(`locate_copies`). Files on object stores cannot be mapped; there all units ask each other in one shuffle, each unit's
+SPANS are read once to answer all questions, and the answers are written to ``where/`` (`locate_remotely`).
 
-    units -> questions -> group by who is asked -> answers -> group by who asked -> where/
+    units -> questions -> group by the unit asked -> answers -> group by the asking unit -> where/
 """
 
 from __future__ import annotations
@@ -146,19 +146,19 @@ def questions(unit: int, places: U64) -> Iterator[tuple[int, bytes]]:
 
 
 def read_questions(packed: Iterable[bytes]) -> list[tuple[int, U64]]:
-    """Who asks, and for which places."""
-    many = [unpack([question], 1)[0] for question in packed]
-    return [(int(question[0]), question[1:]) for question in many]
+    """The asking unit of each question, and its places."""
+    words = [unpack([question], 1)[0] for question in packed]
+    return [(int(question[0]), question[1:]) for question in words]
 
 
 def answer(
     locate: Callable[[U64], tuple[pa.StringArray, I64]], asked: int, packed: Iterable[bytes]
 ) -> Iterator[tuple[int, bytes]]:
-    """The answers of one unit to all who ask it: (who asked, a WHERE batch as an Arrow stream)."""
-    many = read_questions(packed)
-    documents, starts = locate(np.concatenate([places for _, places in many]))
+    """The answers of one unit to all others: (the asking unit, a WHERE batch as an Arrow stream)."""
+    asking = read_questions(packed)
+    documents, starts = locate(np.concatenate([places for _, places in asking]))
     first = 0
-    for asker, places in many:
+    for asker, places in asking:
         part = slice(first, first + len(places))
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, WHERE) as writer:

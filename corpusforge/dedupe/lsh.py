@@ -5,8 +5,8 @@ A signature of b bands of r positions meets another of Jaccard similarity s in a
 
 In a bucket of m rows not all m^2 / 2 pairs are candidates. In the order of kept copies, which is one of content, each
 row is paired with the `NEIGHBORS` rows before it and with the first `NEIGHBORS` of the bucket. These are all pairs of
-small buckets, the work grows linearly with the size of large ones, and the pairs are the same in whatever order rows
-arrive.
+small buckets, the work grows linearly with the size of large ones, and the pairs do not depend on the order in which
+rows arrive.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ROWS = 4096  # signatures at once: a megabyte of 64 permutations
 
 
 class Bands(NamedTuple):
-    """A signature is split into ``bands`` runs of ``rows`` positions; positions left over are not used."""
+    """A signature is split into ``bands`` runs of ``rows`` positions; the remaining positions are not used."""
 
     bands: int
     rows: int
@@ -167,8 +167,8 @@ class Shared(NamedTuple):
     """Which band hashes of a range occur more than once. ``bits``: one for each value of the first bits of a mark."""
 
     bits: bytes
-    hashes: int  # how many have their bit set
-    pairs: int  # how many pairs they give at most
+    hashes: int  # the number with their bit set
+    pairs: int  # the most pairs that they give
 
 
 def find_shared(marks: Iterable[bytes], width: int) -> Shared:

@@ -23,8 +23,8 @@ from corpusforge.dedupe.spans import BLOCK_BYTES, PAIR_BYTES
 from corpusforge.units import ShardUnit
 
 # Measured (Python 3.11, Beam 2.77, pyarrow 25; resident memory summed over processes, 41 MB shards of Wikipedia):
-# 204 MiB once all is imported; with one worker, in the same process, 352 (exact-spans) to 370 (lines); with two, 285
-# (exact-spans) to 385 (near-spans) more for each process.
+# 204 MiB once everything is imported; with one worker, in the same process, 352 (exact-spans) to 370 (lines); with two,
+# 285 (exact-spans) to 385 (near-spans) more per process.
 MAIN_BYTES = 210 << 20
 ALONE_BYTES = 190 << 20
 WORKER_BYTES = 390 << 20
@@ -33,22 +33,22 @@ SMALLEST = MAIN_BYTES + ALONE_BYTES
 """What one process takes before it reads anything, and so the smallest budget."""
 
 BYTES_OF_SPAN = 128
-"""Text to a span, for the estimate (41.4 MB of Wikipedia contain 321,277 spans)."""
+"""Bytes of text per span, for the estimate (41.4 MB of Wikipedia contain 321,277 spans)."""
 
 SPAN_BYTES = 141
-"""Memory that the comparison takes a span (`exact_bytes`)."""
+"""Memory that the comparison takes per span (`exact_bytes`)."""
 
 LARGE_FACTOR = 24
-"""Memory to a byte of a document larger than a slice, at most (own measurement: near-spans, 20 MB of sentences of nine
+"""Memory per byte of a document larger than a slice, at most (own measurement: near-spans, 20 MB of sentences of nine
 bytes, on which it takes 460 MiB)."""
 
 _SHUFFLE_FACTOR = 3.5
-"""What Beam's local runner holds of what it shuffles. Measured (Beam 2.77, 8 million spans, 90 % duplicates): 125 to
-145 bytes a span, where this factor gives 141."""
+"""Memory of Beam's local runner per byte that it shuffles. Measured (Beam 2.77, 8 million spans, 90 % duplicates): 125
+to 145 bytes per span, where this factor gives 141."""
 _SORT_BYTES = 72
-"""A span while one partition is sorted: its block, its columns, an order and the ordered hashes."""
+"""Memory per span while one partition is sorted: its block, its columns, an order and the ordered hashes."""
 _MARK_SORT_BYTES = 16
-"""The same of a mark: its block, its column, what is shared."""
+"""The same per mark: its block, its column, what is shared."""
 
 
 class Plan(NamedTuple):
@@ -66,10 +66,11 @@ class Plan(NamedTuple):
     budget: int = 0
 
     def words(self, text_bytes: int) -> str:
-        """The plan as a sentence for people."""
+        """The plan as a sentence."""
         workers = f"{self.workers} worker{'s' if self.workers > 1 else ''}"
         rounds = f"{self.rounds} round{'s' if self.rounds > 1 else ''} of comparison"
-        work = f"about {self.spans:,} spans in {text_bytes / 1e6:,.0f} MB of text"
+        size = f"{text_bytes / 1e6:,.0f} MB" if text_bytes >= 1e6 else f"{text_bytes / 1e3:,.0f} kB"
+        work = f"about {self.spans:,} spans in {size} of text"
         line = f"{work}: {workers}, {rounds}, an expected peak of {self.peak_bytes / 2**20:,.0f} MiB"
         if self.large_bytes:
             line += f", up to {self.large_bytes / 2**20:,.0f} MiB of it for the largest document"
@@ -109,8 +110,8 @@ def exact_rounds(spans: int, memory_bytes: int, partitions: int) -> int:
 
 def exact_bytes(spans: int, rounds: int, partitions: int) -> int:
     """Memory that a round needs, beyond what the processes need anyway: every span, and at worst its pair."""
-    a_span = (BLOCK_BYTES + PAIR_BYTES) * _SHUFFLE_FACTOR + _SORT_BYTES / partitions
-    return int(spans / rounds * a_span)
+    per_span = (BLOCK_BYTES + PAIR_BYTES) * _SHUFFLE_FACTOR + _SORT_BYTES / partitions
+    return int(spans / rounds * per_span)
 
 
 def mark_rounds(hashes: int, memory_bytes: int, partitions: int) -> int:
@@ -157,7 +158,7 @@ def _text_bytes(group: Any, at: int) -> int:
 
 
 def give_back() -> None:
-    """Return memory that is free but held by allocators to the system, before another phase needs much."""
+    """Return memory that allocators hold but do not use to the system, before another phase needs it."""
     pa.default_memory_pool().release_unused()
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc alone holds on to freed arrays, and has it

@@ -7,9 +7,8 @@ The table of methods is `sections.corpus.METHODS`: a name, one line of help and 
 ``some-name`` is the function ``run(job)`` of the module ``some_name`` beside this one (`job.Job`); to add a method, add
 that file and a row.
 
-What a method wrote is marked when it is complete, so a stage killed anywhere resumes in the method that it was in.
-Numbers that are no sums are not summed over methods: documents in are those of the first method, documents out those of
-the last.
+A method that is complete is marked, so a stage that was killed resumes in the method that it was in. Documents in are
+those of the first method, documents out those of the last; other counts are summed over methods.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ from corpusforge.shards import Shard
 from corpusforge.units import Advance, ShardUnit, UnitResult
 
 SCRATCH = "scratch"
-"""Folder below the output of what is removed when the stage is done."""
+"""Folder below the output for files that are removed when the stage is done."""
 
 _TEXT_OF_SHARD = 3
-"""Bytes of text to a byte of a document shard, for the estimate (Wikipedia through zstd: 2.6 to 3)."""
+"""Bytes of text per byte of a document shard, for the estimate (Wikipedia through zstd: 2.6 to 3)."""
 
 _OF_FIRST = ("documents_in", "text_bytes_in")
 _OF_LAST = ("documents_out", "text_bytes_out")
@@ -44,7 +43,7 @@ class Chained(NamedTuple):
 
     parts: int
     tallies: shards.Tallies
-    statistics: dict[str, Any]  # of the whole chain, and under "methods" of each method, with its tallies
+    statistics: dict[str, Any]  # of the chain, and under "methods" of each method, with its tallies
 
 
 def method_run(name: str) -> Callable[[Job], list[UnitResult]]:
@@ -82,7 +81,7 @@ def run(
     parts = _carry(engine, folders, [len(rows) for rows in results], output, len(reads), progress)
     job = Job(engine, settings, reads, output, _scratch(output, last), progress, audit_only)
     results.append(method_run(last)(job))
-    for folder in folders:  # first, so that half removed files are never taken for whole
+    for folder in folders:  # marks first: what is half removed must not look complete
         shards.remove(_mark(folder))
     shards.remove(shards.join(output, SCRATCH))
     return chained(settings.method, results, parts)
@@ -93,7 +92,7 @@ def within_budget(
 ) -> tuple[Engine, Dedupe]:
     """The workers that fit the budget, and settings with what is left of it for the comparison."""
     if not engine.is_local:
-        return engine, settings  # the memory of other runners is not ours to plan
+        return engine, settings  # other runners plan their own memory
     text_bytes = text_bytes or _TEXT_OF_SHARD * sum(unit.bytes for unit in units)
     largest = memory.largest_document(units)
     planned = memory.plan(settings.memory_megabytes << 20, engine.width(len(units)), text_bytes, largest)
@@ -108,7 +107,7 @@ def _scratch(output: str, method: str) -> str:
 
 
 def _mark(folder: str) -> str:
-    """The file of a method's results, beside its folder: the method is complete."""
+    """The file of a method's results, beside its folder; where it exists, the method is complete."""
     return f"{folder}.json"
 
 
@@ -124,7 +123,7 @@ def _run_before_last(name: str, job: Job) -> list[UnitResult]:
 
 
 def units_below(folder: str, units: int) -> list[ShardUnit]:
-    """The documents that a method of this many units left, a unit of the next method for each shard."""
+    """The documents that a method of this many units kept, as units of the next method, one per shard."""
     below: list[ShardUnit] = []
     complete = set()
     for entry in shards.load_entries(folder, units):
@@ -140,7 +139,7 @@ def units_below(folder: str, units: int) -> list[ShardUnit]:
 def _carry(
     engine: Engine, folders: Sequence[str], counts: Sequence[int], output: str, first: int, progress: Progress
 ) -> int:
-    """Copy the audit tables of these methods as parts ``first`` and on; returns how many parts there are then.
+    """Copy the audit tables of these methods as parts from ``first`` on; returns the number of parts then.
 
     Parts before ``first`` are the last method's own: a part is a unit of one method.
     """
@@ -154,7 +153,7 @@ def _carry(
 
 @dataclasses.dataclass(frozen=True)
 class CarryWork:
-    """Copies the audit tables of a method from ``folder`` to ``output``, as parts ``first`` and on."""
+    """Copies the audit tables of a method from ``folder`` to ``output``, as parts from ``first`` on."""
 
     folder: str
     output: str
@@ -184,7 +183,7 @@ class CarryWork:
 def chained(methods: Sequence[str], results: Sequence[Sequence[UnitResult]], parts: int) -> Chained:
     """The numbers of a chain from the results of its methods."""
     tallies: shards.Tallies = {}
-    statistics: dict[str, Any] = dict.fromkeys((*_OF_FIRST, *_OF_LAST), 0)  # also where there was no document
+    statistics: dict[str, Any] = dict.fromkeys((*_OF_FIRST, *_OF_LAST), 0)  # even without any document
     by_method = {}
     for number, (name, rows) in enumerate(zip(methods, results, strict=True)):
         of_method: dict[str, Any] = {"tallies": {}}

@@ -1,7 +1,7 @@
 """MinHash signatures of spans and documents, and the exact Jaccard similarity of their shingles.
 
 What is compared are *sets of shingles*: all runs of ``shingle_words`` words (`normalize.hash_words`) of a text, and
-never of a word beyond it, so that a span has the same signature wherever it stands. A text of fewer words than a
+no word outside it, so that a span has the same signature wherever it occurs. A text of fewer words than a
 shingle has one shingle of all its words; a text without words has no signature. Two signatures agree in a position
 with a probability of the Jaccard similarity of the two sets (Broder 1997), so the share of equal positions estimates
 it.
@@ -44,18 +44,18 @@ _CELLS = 1 << 16
 
 
 class Sets(NamedTuple):
-    """Sets of shingles: set i is ``hashes[starts[i]:stops[i]]``, empty where there is none to sign."""
+    """Sets of shingles: set i is ``hashes[starts[i]:stops[i]]``, empty where there is nothing to sign."""
 
     hashes: U32
     starts: I64
     stops: I64
 
     def take(self, rows: slice | I64 | Bools) -> Sets:
-        """Some of the sets."""
+        """These sets."""
         return Sets(self.hashes, self.starts[rows], self.stops[rows])
 
     def fingerprints(self) -> U64:
-        """One hash a set, equal for equal multisets of shingles; 0 only where a set is empty."""
+        """One hash per set, equal for equal multisets of shingles; 0 only where a set is empty."""
         sums = np.zeros(len(self.hashes) + 1, np.uint64)
         np.cumsum(seeds.mix(self.hashes.astype(np.uint64)), out=sums[1:])
         mixed = seeds.mix(sums[self.stops] - sums[self.starts])
@@ -73,7 +73,7 @@ class Shingles(NamedTuple):
     def span_sets(self, length: int = 3) -> Sets:
         """The shingles of the span of ``length`` sentences that begins at each sentence.
 
-        There is none too close to the end of a document, and none of sentences without words.
+        The set is empty too close to the end of a document, and for sentences without words.
         """
         offsets = self.words.offsets
         sentences = len(offsets) - 1

@@ -40,7 +40,7 @@ def run(job: Job) -> list[UnitResult]:
     results = job.map(cutting, label="cut", folder=job.output)
     locate.forget()
     signed_units.forget()
-    shards.remove(shards.join(job.scratch, "entries"))  # first, so that half removed files are never taken for whole
+    shards.remove(shards.join(job.scratch, "entries"))  # first: what is half removed must not look complete
     shards.remove(job.scratch)
     return with_pair_counts(results, compared)
 

@@ -9,7 +9,7 @@ is off by default because it makes "rose 3.5 % in 2021" equal "rose 9.1 % in 199
 ASCII sentences go through a byte table, all others through a code point table of the same content. Both end in the same
 UTF-8 bytes, so "It's" and "It’s" are equal.
 
-`hash_words` gives one 64-bit hash a word, from which shingles are made. In scripts without spaces between words every
+`hash_words` gives one 64-bit hash per word, from which shingles are made. In scripts without spaces between words every
 character is a word of its own (`_UNSPACED`); otherwise a paragraph of Chinese would be a handful of words, and no
 near-duplicate of it would share a shingle of five. Words are lower-cased in place, in the bytes of the text, and hashed
 eight bytes at a time for all words at once. The few characters whose lower case has another length in UTF-8 (the Kelvin
@@ -49,7 +49,7 @@ class Forms(NamedTuple):
 
 
 def sentence_hashes(spans: Spans, *, fold_numbers: bool = False) -> tuple[U64, Bools]:
-    """The xxh3-64 of every sentence's normal form, and which normal forms are empty (nothing but punctuation).
+    """The xxh3-64 of every sentence's normal form, and which normal forms are empty (only punctuation).
 
     >>> text = pa.array(['It is "so".', "it  is so"])
     >>> data, starts = np.frombuffer(text.buffers()[2], np.uint8), np.array([0, 11])
@@ -67,23 +67,6 @@ def sentence_hashes(spans: Spans, *, fold_numbers: bool = False) -> tuple[U64, B
             hashes[first:last][chosen] = _hash_each(forms)
             empty[first:last][chosen] = forms.starts == forms.stops
     return hashes, empty
-
-
-def normalize(spans: Spans, *, fold_numbers: bool = False) -> pa.StringArray:
-    """The normal form of each sentence: the text that `sentence_hashes` hashes.
-
-    >>> data = np.frombuffer("Größe: 3,5 - «OK»!".encode(), np.uint8)
-    >>> zero = np.zeros(1, np.int64)
-    >>> normalize(Spans(data, zero, zero + len(data), np.array([0, 1]), zero)).to_pylist()
-    ['größe 3 5 ok']
-    """
-    texts = [""] * len(spans.starts)
-    for chosen, (data, starts, stops) in _normal_forms(spans, fold_numbers):
-        view = data.tobytes()
-        # Python loop: only for inspection and tests; the stage hashes.
-        for row, a, b in zip(np.flatnonzero(chosen).tolist(), starts.tolist(), stops.tolist(), strict=True):
-            texts[row] = view[a:b].decode()
-    return pa.array(texts, pa.string())
 
 
 def _normal_forms(spans: Spans, fold_numbers: bool) -> list[tuple[Bools, Forms]]:
@@ -136,7 +119,7 @@ def _collapse(mapped: Codes, offsets: I64) -> Forms:
 
 
 def _hash_each(forms: Forms) -> U64:
-    # Python loop: one C call a sentence (about 0.2 us) for a hundred bytes of text.
+    # Python loop: one C call per sentence (about 0.2 us) for a hundred bytes of text.
     digest, view = xxhash.xxh3_64_intdigest, memoryview(forms.data.tobytes())
     pairs = zip(forms.starts.tolist(), forms.stops.tolist(), strict=True)
     return np.fromiter((digest(view[a:b]) for a, b in pairs), np.uint64, len(forms.starts))
@@ -341,7 +324,7 @@ _MASKS = np.array([(1 << 8 * size) - 1 for size in range(_BLOCK + 1)], np.uint64
 
 
 def _hash_long(hashes: U64, data: U8, starts: I64, stops: I64) -> None:
-    # Python loop: one C call for each word that no person wrote.
+    # Python loop: one C call for each word that is too long to be one.
     for word in np.flatnonzero(stops - starts > LONG_WORD).tolist():
         hashes[word] = xxhash.xxh3_64_intdigest(data[starts[word] : stops[word]].tobytes())
 

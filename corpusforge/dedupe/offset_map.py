@@ -1,7 +1,7 @@
 """Map byte offsets in a text to the text before earlier methods of a chain cut parts of it.
 
-Audit rows of every method refer to one text, the one that the user has, so that a reader can mark all cuts in it. The
-map is a column of the documents, which travels with them from method to method.
+Audit rows of every method refer to one text, the one that the user has, so that all cuts can be marked in it. The map
+is a column of the documents, which travels with them from method to method.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def original_offsets(documents: pa.RecordBatch, rows: I64, offsets: I64) -> I64:
 
 
 def original_stops(documents: pa.RecordBatch, rows: I64, stops: I64) -> I64:
-    """As `original_offsets`, of the ends of ranges: text that was cut right after a range is not part of it."""
+    """As `original_offsets`, for the ends of ranges: text that was cut right after a range is not part of it."""
     if OFFSET_MAP.name not in documents.schema.names:
         return stops
     return np.where(stops > 0, original_offsets(documents, rows, np.maximum(stops - 1, 0)) + 1, 0)

@@ -5,14 +5,14 @@
     signed/, shared-N/ -> blocks of band hashes -> group -> candidate_pairs -> group by unit -> pairs-N/
     signed/, pairs-N/ -> CompareWork -> compared/
 
-Items of equal shingles come first, as exact duplicates of their fingerprint (`minhash.Sets`; of documents in an
-index, of which no more is known, of the signature), and only the first of them is compared with others. So a hundred
-thousand copies of a page cost little more than reading them.
+Items of equal shingles are found first, as exact duplicates of their fingerprint (`minhash.Sets`; for documents in an
+index, of their signature), and only the first of them is compared with others. So a hundred thousand copies of a page
+cost little more than reading them.
 
 Nearly all other band hashes are unique, and the block of a band hash and its pairs weigh forty times its mark of four
 bytes. So a light shuffle identifies shared hashes first; then memory, and with it the number of rounds, is planned
-by what is there, not by the worst that could be. Runners other than the local one hold or spill what they shuffle and
-skip this step. Shingles never travel: they are looked up in mapped files by the unit that has the later item.
+from counts, not for the worst case. Runners other than the local one hold or spill what they shuffle and skip this
+step. Shingles never travel: they are looked up in mapped files by the unit that has the later item.
 
 Items are ordered as exact duplicates are: by order and key of the document, then by position. Two items are a pair if
 they meet in a band (`lsh.bucket_pairs`), share no sentence, and are at least as similar as the threshold.
@@ -45,7 +45,7 @@ SHARED = pa.schema(
         pa.field("pairs", pa.int64(), nullable=False),
     ]
 )
-"""One row a slot."""
+"""One row per slot."""
 
 PAIRS = pa.schema([pa.field("later", pa.uint64(), nullable=False), pa.field("earlier", pa.uint64(), nullable=False)])
 """Places of items that meet in a band."""
@@ -58,9 +58,9 @@ ITEMS_AT_ONCE = 1 << 17
 PAIRS_AT_ONCE = 1 << 16
 """Pairs compared in one call."""
 
-_BITS_A_HASH = 2
-"""At one shared hash of twenty, five unique ones of two hundred pass for shared, and a bitmap takes a hundredth of the
-space of the hashes."""
+_BITS_PER_HASH = 2
+"""With one hash in twenty shared, one unique hash in forty passes for shared, and the bitmap takes a hundredth of the
+space of the packed hashes."""
 
 
 def find_similar(job: Job, signing: Signing, units: Sequence[ShardUnit], items: int, *, best: bool) -> list[UnitResult]:
@@ -94,9 +94,9 @@ def with_pair_counts(results: Sequence[UnitResult], compared: Sequence[UnitResul
 
 
 def equal_items(folder: str, unit: int, rounds: int, signing: Signing) -> tuple[U64, U64]:
-    """Items of a unit whose shingles an earlier item has that they do not overlap, and the first such; ascending.
+    """Items of a unit with the shingles of an earlier item that they do not overlap, and the first such; ascending.
 
-    An item that overlaps the first one of its shingles overlaps all between the two as well, and is none of them.
+    An item that overlaps the first one of its shingles overlaps all between the two as well, and is not listed.
     """
     later, first = read_duplicates(folder, unit, rounds)
     apart = ~overlapping(open_items(folder, unit), unit, later, first, signing.rows)
@@ -146,7 +146,7 @@ class Pairing:
     shared: SharedSlots | None = None
 
     def parts(self, unit: int) -> Iterator[tuple[Part, I64, U64]]:
-        """Parts of a unit with the rows of some of their items and the hashes of all bands, item after item.
+        """Parts of a unit with rows of their items and the hashes of all bands, item after item.
 
         Items with the shingles of an earlier one are left out.
         """
@@ -232,7 +232,7 @@ class SharedSlots(NamedTuple):
         return may_be_shared
 
     def counts(self) -> tuple[int, int]:
-        """How many band hashes pass, and how many pairs they give at most."""
+        """The number of band hashes that pass, and the most pairs that they give."""
         rows = [read_shared(self.folder, number) for number in range(self.slots.partitions * self.slots.rounds)]
         return sum(row.hashes for row in rows), sum(row.pairs for row in rows)
 
@@ -243,8 +243,8 @@ def shared_width(hashes: int, slots: Slots) -> int:
     >>> shared_width(10_000_000, Slots(16, 1))
     21
     """
-    a_slot = _BITS_A_HASH * hashes // (slots.partitions * slots.rounds)
-    return min(32, max(8, a_slot.bit_length()))
+    bits = _BITS_PER_HASH * hashes // (slots.partitions * slots.rounds)
+    return min(32, max(8, bits.bit_length()))
 
 
 def pair_items(job: Job, units: Sequence[ShardUnit], pairing: Pairing) -> None:
@@ -277,8 +277,10 @@ def band_blocks(pairing: Pairing, round: int, unit: int) -> list[tuple[int, byte
         columns = (hashes[chosen], keys, spans.place(unit, own + part.first), orders)[:width]
         for partition, block in spans.pack_groups(slots % pairing.slots.partitions, *columns):
             blocks.setdefault(partition, []).append(spans.unpack([block], width))
-    many = ((partition, map(np.concatenate, zip(*blocks[partition], strict=True))) for partition in sorted(blocks))
-    return [(partition, spans.pack(*columns)) for partition, columns in many]
+    return [
+        (partition, spans.pack(*map(np.concatenate, zip(*blocks[partition], strict=True))))
+        for partition in sorted(blocks)
+    ]
 
 
 def _candidate_pairs(ordered: bool, partition: int, blocks: Iterable[bytes]) -> list[tuple[int, bytes]]:

@@ -1,12 +1,12 @@
 """Sign the items of a unit, store them, and compare them: what `near_spans` and `documents` share.
 
 An *item* is a span of sentences, or a whole document, which is then a span of one row that covers its text. A unit's
-items are stored in two tables: ``spans/`` (where items are, and their fingerprints) and ``signed/`` (band hashes and
+items are stored in two tables: ``spans/`` (places and fingerprints of items) and ``signed/`` (band hashes and
 shingles). Files are mapped, and only the wanted rows are touched; on object stores the whole unit is read.
 
 The similarity of two items is the exact Jaccard similarity of their sets of shingles: the estimate by signatures of 64
-values is off by 0.05 at a threshold of 0.8 and misses a sixth of all duplicates (benchmarks/near_span_recall.py). Only
-of documents in an index nothing but signatures is known.
+values is off by 0.05 at a threshold of 0.8 and misses a sixth of all duplicates (benchmarks/near_span_recall.py). Of
+documents in an index only signatures are known.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ SIGNED = pa.schema(
         pa.field("stops", pa.list_(pa.uint32()), nullable=False),
     ]
 )
-"""One row a document, beside its row of SPANS: band hashes, signatures and shingles of its items. The shingles of a
-batch belong together; they are all in its first row."""
+"""One row per document, beside its row of SPANS: band hashes, signatures and shingles of its items. The shingles of a
+batch are all in its first row."""
 
 SENTENCES_AT_ONCE = 1 << 16
-"""Sentences signed together: 16 MiB of signatures at 64 permutations, and twice as much while they are made."""
+"""Sentences signed together: 16 MiB of signatures at 64 permutations, and twice as much while they are computed."""
 BYTES_AT_ONCE = 8 << 20
 """Text signed together: hashing words takes about ten times as much memory. One sentence may be longer."""
 SIGNATURES_AT_ONCE = 1 << 16
 """Signatures compared together: 16 MiB each side at 64 permutations."""
 
 _MAPPED = 2
-"""Units kept mapped by a process: two are compared at a time, and the others follow one after another. What was touched
-of a mapped file counts as memory of the process for as long as it is mapped."""
+"""Units kept mapped by a process: two are compared at a time. What was touched of a mapped file counts as memory of the
+process for as long as it is mapped."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -222,7 +222,7 @@ class Part(NamedTuple):
     signed: pa.RecordBatch
 
     def matrix(self, column: str, width: int) -> npt.NDArray[Any]:
-        """The ``bands`` or ``signatures`` of all items, a row an item, as a view."""
+        """The ``bands`` or ``signatures`` of all items, one row per item, as a view."""
         return column_spans(self.signed.column(column))[0].reshape(-1, width)
 
     def sets(self, rows: I64) -> Sets:
@@ -235,7 +235,7 @@ class Part(NamedTuple):
         return np.searchsorted(self.offsets, rows, "right") - 1
 
     def order(self, rows: I64) -> tuple[I64, U64, I64]:
-        """What orders items: order and key of the document, and the position in it."""
+        """The order of items: order and key of the document, and the position in it."""
         owners = self.documents(rows)
         orders, keys = (self.spans.column(name).to_numpy()[owners] for name in ("order", "key"))
         return orders, keys, rows - self.offsets[owners]
@@ -247,21 +247,21 @@ class UnitItems(NamedTuple):
     parts: list[Part]
 
     def signatures(self, rows: I64, width: int) -> npt.NDArray[Any]:
-        """Their signatures, copied."""
+        """The signatures of these rows, copied."""
         signatures = np.zeros((len(rows), width), np.uint32)
         for part, chosen in self.by_part(rows):
             signatures[chosen] = part.matrix("signatures", width)[rows[chosen] - part.first]
         return signatures
 
     def documents(self, rows: I64) -> I64:
-        """The number of the document of each, counted in the unit."""
+        """The document of each row, counted in the unit."""
         documents = np.zeros(len(rows), np.int64)
         for part, chosen in self.by_part(rows):
             documents[chosen] = part.documents(rows[chosen] - part.first) + part.first_document
         return documents
 
     def order(self, rows: I64) -> tuple[I64, U64, I64]:
-        """What orders items: order and key of the document, and the position in it."""
+        """The order of items: order and key of the document, and the position in it."""
         columns = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.uint64), np.zeros(len(rows), np.int64)
         for part, chosen in self.by_part(rows):
             for column, values in zip(columns, part.order(rows[chosen] - part.first), strict=True):
@@ -269,7 +269,7 @@ class UnitItems(NamedTuple):
         return columns
 
     def by_part(self, rows: I64) -> list[tuple[Part, I64]]:
-        """Each part that has any of them, and which."""
+        """The parts that have any of these rows, and the indices of these rows."""
         owner = np.searchsorted(np.array([part.first for part in self.parts]), rows, "right") - 1
         return [(self.parts[k], np.flatnonzero(owner == k)) for k in np.unique(owner).tolist()]
 
@@ -324,15 +324,15 @@ def similarities(items: UnitItems, rows: I64, others: UnitItems, other_rows: I64
     """The similarity of ``rows`` of one unit and ``other_rows`` of another, pair by pair."""
     values = np.zeros(len(rows), np.float32)
     known = np.zeros(len(rows), np.bool_)
-    for part, mine in items.by_part(rows):
-        for other, both in others.by_part(other_rows[mine]):
-            chosen = mine[both]
+    for part, left_rows in items.by_part(rows):
+        for other, right_rows in others.by_part(other_rows[left_rows]):
+            chosen = left_rows[right_rows]
             left, right = part.sets(rows[chosen] - part.first), other.sets(other_rows[chosen] - other.first)
             has = (left.stops > left.starts) & (right.stops > right.starts)
             values[chosen[has]] = jaccard(left.take(has), right.take(has))
             known[chosen[has]] = True
     estimated = np.flatnonzero(~known)
     for chosen in np.split(estimated, np.arange(SIGNATURES_AT_ONCE, len(estimated), SIGNATURES_AT_ONCE)):
-        theirs = others.signatures(other_rows[chosen], permutations)
-        values[chosen] = similarity(items.signatures(rows[chosen], permutations), theirs)
+        signatures = items.signatures(rows[chosen], permutations)
+        values[chosen] = similarity(signatures, others.signatures(other_rows[chosen], permutations))
     return values

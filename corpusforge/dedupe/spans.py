@@ -1,10 +1,10 @@
 """Spans of consecutive sentences: their hashes, where they are, and which of them are duplicates.
 
 A span of n sentences is identified by its first sentence. A span without a single word (only punctuation in all its
-sentences) is no span, and a document of fewer than n sentences has none. Lines and whole documents are stored in the
+sentences) is not a span, and a document of fewer than n sentences has none. Lines and whole documents are stored in the
 same tables, as spans of one row.
 
-What is shuffled are packed blocks: columns of 64-bit words, one column after another, little-endian. A block does not
+Shuffles carry packed blocks: columns of 64-bit words, one column after another, little-endian. A block does not
 describe itself; whoever packs it knows how many columns it has.
 """
 
@@ -38,7 +38,7 @@ SPANS = pa.schema(
         pa.field("order", pa.int64(), nullable=False),  # keep.keep_order of it, which has precedence over the key
     ]
 )
-"""One row a document; the sentences of all rows, counted through, are the *sentence rows* of the unit."""
+"""One row per document; the sentences of all rows, counted through, are the *sentence rows* of the unit."""
 
 BLOCK_BYTES = 24
 """Bytes of a packed span: hash, document key, place."""
@@ -152,7 +152,7 @@ def row_of(places: U64) -> I64:
 
 
 def partition_of(hashes: U64, partitions: int) -> I64:
-    """Which of so many equal ranges of 64-bit numbers each hash lies in (Lemire's multiply and shift, on 32 bits)."""
+    """The range of each hash, of ``partitions`` equal ranges of 64 bits (Lemire's multiply and shift, on 32 bits)."""
     return ((hashes >> np.uint64(32)) * np.uint64(partitions) >> np.uint64(32)).astype(np.int64)
 
 

@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from corpusforge.sections.fields import OneOf, at_least, between, option
 
-WORDPIECE = ("wordpiece", "wordpiece-likelihood")
-SENTENCEPIECE = ("unigram", "sentencepiece-bpe")
-"""Families that share settings."""
 
-FAMILIES = (*WORDPIECE, "bpe", *SENTENCEPIECE)
-"""Families of vocabularies; `corpusforge.tokens.families` says which modules they are."""
+class VocabFamily(NamedTuple):
+    """A family of vocabularies: its module in `corpusforge.tokens`, and the one that learns it, "": the same."""
+
+    module: str
+    learner: str = ""
+
+
+FAMILIES = {
+    "wordpiece": VocabFamily("wordpiece"),
+    "wordpiece-likelihood": VocabFamily("wordpiece", "likelihood"),
+    "bpe": VocabFamily("byte_bpe"),
+    "unigram": VocabFamily("sentencepiece_family"),
+    "sentencepiece-bpe": VocabFamily("sentencepiece_family"),
+}
+"""Every family, by name; `corpusforge.tokens.families` says what their modules contain."""
+
+
+def _families_of(module: str) -> tuple[str, ...]:
+    return tuple(name for name, family in FAMILIES.items() if family.module == module)
+
+
+WORDPIECE, SENTENCEPIECE = _families_of("wordpiece"), _families_of("sentencepiece_family")
+"""Families that share settings."""
 
 
 def _coverage(value: float) -> str | None:

@@ -93,9 +93,9 @@ class Manifest:
 def add_tallies(total: Tallies, more: Tallies) -> Tallies:
     """Add ``more`` into ``total`` and return it."""
     for reason, counts in more.items():
-        mine = total.setdefault(reason, {"rows": 0, "bytes": 0})
+        sums = total.setdefault(reason, {"rows": 0, "bytes": 0})
         for key, value in counts.items():
-            mine[key] = mine.get(key, 0) + int(value)
+            sums[key] = sums.get(key, 0) + int(value)
     return total
 
 
@@ -105,9 +105,9 @@ def add_statistics(total: dict[str, Any], more: dict[str, Any]) -> dict[str, Any
         if isinstance(value, dict):
             add_statistics(total.setdefault(key, {}), value)
         elif isinstance(value, list):
-            mine = total.get(key, [])
-            width = max(len(mine), len(value))
-            padded = [list(v) + [0] * (width - len(v)) for v in (mine, value)]
+            before = total.get(key, [])
+            width = max(len(before), len(value))
+            padded = [list(v) + [0] * (width - len(v)) for v in (before, value)]
             total[key] = np.sum(padded, axis=0).tolist() if width else []
         else:
             total[key] = total.get(key, 0) + value
@@ -132,7 +132,7 @@ def load_entry(folder: str, unit: int, shard: int) -> Entry | None:
 def unit_entries(folder: str, unit: int) -> Iterator[Entry]:
     """The entries of one unit from its first shard to its last, or to the first that is missing or unreadable.
 
-    They are read by name: listing a folder for every unit would take the square of their number.
+    They are read by name: listing a folder for every unit would be quadratic in their number.
     """
     for shard in itertools.count():
         entry = load_entry(folder, unit, shard)
@@ -146,7 +146,7 @@ def unit_entries(folder: str, unit: int) -> Iterator[Entry]:
 def load_entries(folder: str, units: int | None = None) -> list[Entry]:
     """All `unit_entries` below a stage's folder, ordered by unit and shard.
 
-    ``units``: how many units the run has; higher numbers were left by a run over other units and are ignored.
+    ``units``: the number of units of the run; higher numbers are of a run over other units and are ignored.
     """
     stems = (name.removesuffix(".json").split("-") for name in list_names(join(folder, "entries"), ".json"))
     numbers = {int(stem[1]) for stem in stems if len(stem) == 3 and stem[1].isdecimal()}

@@ -1,6 +1,6 @@
 """Split text into words exactly as `tokenizers` does for BERT: at spaces, around punctuation and Chinese characters.
 
-What the library does to a character does not depend on the neighbors (google-research/bert `tokenization.py`
+What the library does to a character does not depend on its neighbors (google-research/bert `tokenization.py`
 BasicTokenizer; huggingface/tokenizers `normalizers/bert.rs`), so `CharacterSplitter` applies. The one exception is
 canonical reordering of combining marks that stay in the text (some two hundred of rare scripts, which have a combining
 class and are not stripped); rows with such a mark go to the library whole.

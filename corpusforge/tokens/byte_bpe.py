@@ -35,6 +35,9 @@ from corpusforge.tokens.vocab import ROLES, Learned, Vocab, check_size, tokens_b
 NAMES = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
 """RoBERTa's special tokens in the order of `vocab.ROLES`."""
 
+KINDS, FILES = ("BPE",), ("vocab.json", "merges.txt")
+"""What the family is read from (`tokens.families`)."""
+
 Merges = tuple[tuple[str, str], ...]
 
 _NEVER_IN_UTF8 = {0xC0, 0xC1, *range(0xF5, 0x100)}
@@ -49,12 +52,12 @@ FEWEST = (256, "bytes")
 """Ids of the smallest vocabulary besides specials and slots, and what they are."""
 
 LONGEST_WORD = 1024
-"""Bytes of the longest word learned from: an ideographic paragraph without punctuation is shorter."""
+"""Bytes of the longest word learned from: a Chinese paragraph without punctuation is shorter."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ByteBpe:
-    """Settings of the family; see `Family` for the methods. ``merges``: pairs of tokens, first come first."""
+    """Settings of the family; see `Family` for the methods. ``merges``: pairs of tokens, first ones first."""
 
     merges: Merges
     segmentation: Gpt2Segmentation = GPT2
@@ -74,8 +77,8 @@ class ByteBpe:
             if not {left, right, left + right} <= known:
                 what = f"the merge {left} {right} names a token that is not there"
                 raise errors.ManifestInvalid("vocabulary", what, _MEND)
-        made = self.reachable()
-        open_ = [vocab.tokens[i] for i in vocab.reserved if vocab.tokens[i] in made]
+        reachable = self.reachable()
+        open_ = [vocab.tokens[i] for i in vocab.reserved if vocab.tokens[i] in reachable]
         if open_:
             what = f"plain text could produce the special token {open_[0]!r}"
             raise errors.ManifestInvalid("vocabulary", what, "use a tokenizer without a merge that makes it")
@@ -221,8 +224,8 @@ def _with_merges(
         raise errors.ManifestInvalid(where, f"a merge is not a pair: {' '.join(broken[0])}", _MEND)
     family = ByteBpe(tuple((pair[0], pair[1]) for pair in pairs), segmentation)
     # Entries that no merge produces (<|endoftext|>, madeupword0000) are never drawn in training either.
-    made = family.reachable()
-    return with_roles(tokens, family, names, [token for token in tokens if token not in made])
+    reachable = family.reachable()
+    return with_roles(tokens, family, names, [token for token in tokens if token not in reachable])
 
 
 def segmentation_of(settings: sections.Vocab) -> Gpt2Segmentation:
@@ -234,7 +237,7 @@ def learn(counts: pa.Table, settings: sections.Vocab, *, fed: int = FED_OCCURREN
     """Learn by merging the most frequent pairs; see `families.learn`.
 
     Settings: size, unused, allow_any_size. ``fed``: most word occurrences the trainer reads. Statistics: words used and
-    left out, ``count_scale`` (1: counts as they are), merges, unused.
+    left out, ``count_scale`` (1: counts as they are), merges.
     """
     size, unused = settings.size, settings.unused
     check_size(size, allow_any_size=settings.allow_any_size)
@@ -254,7 +257,6 @@ def learn(counts: pa.Table, settings: sections.Vocab, *, fed: int = FED_OCCURREN
         "words_too_long": len(counts) - len(short),
         "count_scale": scale,
         "merges": len(merges),
-        "unused": len(vocab.unused),
     }
     return Learned(vocab, statistics)
 

@@ -1,7 +1,7 @@
 """Encode many distinct words at once: longest match, best path and pair merges over columns of words.
 
 All three follow the order of steps of the `tokenizers` library, for all words side by side. `Letters` holds the symbols
-of words by position, longest word first, so that the words that reach a position are the first so many of a row. An
+of words by position, longest word first, so that the words that reach a position are the first of a row. An
 encoder takes only words for which it is proven to give the library's ids and leaves the others to the library, one by
 one (`Answers.left`).
 """
@@ -26,7 +26,7 @@ LONGEST = 48
 
 
 class Answers(NamedTuple):
-    """Ids of words, flat, and how many each has; ``left`` words have none here: they are for the library."""
+    """Ids of words, flat, and how many each has; ``left`` words have none: the library encodes them."""
 
     ids: npt.NDArray[Any]
     lengths: I64
@@ -34,10 +34,10 @@ class Answers(NamedTuple):
 
 
 class ColumnEncoder(Protocol):
-    """What encodes words by columns."""
+    """Encodes words by columns."""
 
     def encode(self, words: pa.StringArray) -> Answers:
-        """Ids of normalized words, exactly the library's; words outside of what is proven are left."""
+        """Ids of normalized words, exactly the library's; words for which that is not proven are left."""
 
 
 class Letters(NamedTuple):
@@ -111,7 +111,7 @@ class LongestMatch:
 
     def encode(self, words: pa.StringArray) -> Answers:
         data, offsets = text_bytes(words)
-        # Words of so many characters are unknown: a matter of the library where bytes do not rule it out.
+        # Longer words are unknown; where bytes do not rule that out, the library decides.
         letters = letters_of(data, offsets, np.diff(offsets) <= self._longest)
         steps, known = self._matches(letters)
         kept = [(at[known[at]], ids[known[at]]) for at, ids in steps]
@@ -141,8 +141,8 @@ class BestPath:
 
     The dynamic program is the library's (huggingface/tokenizers, models/unigram, encode_optimized), with the same sums
     in the same order in 64 bits and the same rule for equals (the path that came first stays), so that rounding falls
-    the same way. Left are words of more than `LONGEST` bytes, and words with a character that is not a piece: what it
-    costs, and that unknown neighbors become one, is up to the library.
+    the same way. Left are words of more than `LONGEST` bytes, and words with a character that is not a piece: its cost,
+    and that unknown neighbors become one, are up to the library.
     """
 
     def __init__(self, pieces: Sequence[str], ids: Sequence[int], scores: Sequence[float]) -> None:
@@ -277,7 +277,7 @@ class _Cells:
 
 _LONGEST_SUM = 1 << 12  # bytes of a word whose sums of scores are exact
 _SCORE, _STEP = 2.0**10, 2.0**-30
-"""Scores up to the first that are multiples of the second: sums of so many of them have 52 bits (IEEE 754: 53)."""
+"""Scores up to the first that are multiples of the second: their sums over a word have 52 bits (IEEE 754: 53)."""
 
 
 class WordParts:

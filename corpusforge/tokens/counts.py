@@ -40,7 +40,7 @@ PARTITIONS = 64
 """Parts of the word table, by hash of the word: one is merged at a time."""
 
 FED_OCCURRENCES = 16_000_000
-"""Most word occurrences a trainer reads, about ten seconds of reading; above it counts are scaled down."""
+"""The most word occurrences that a trainer reads, about ten seconds of reading; larger counts are scaled down."""
 
 _MERGE_ROWS = 1 << 20
 """Counted rows that pile up before they are merged: bounds memory at distinct words plus this many."""
@@ -49,7 +49,7 @@ _MERGE_ROWS = 1 << 20
 def count_units(
     engine: Engine, segmentation: Segmentation, units: Sequence[ShardUnit], output: str, progress: Progress
 ) -> list[str]:
-    """Count the words of all units; returns the paths of the merged blocks, one a partition (`read_blocks`)."""
+    """Count the words of all units; returns the paths of the merged blocks, one per partition (`read_blocks`)."""
     scratch, words = shards.join(output, "scratch"), shards.join(output, "words")
     sizes = [unit.bytes for unit in units]
     engine.map(CountWork(scratch, segmentation), units, sizes, label="count", folder=scratch, progress=progress)
@@ -72,7 +72,7 @@ def read_blocks(paths: Iterable[str]) -> Iterator[bytes]:
 class CountWork:
     """Counts the words of a document shard into one shard ``counts/`` below ``output``.
 
-    Nothing is left out: rare words of one shard may be frequent in the corpus. ``merge_bytes``: text between two merges
+    Nothing is left out: rare words of a shard may be frequent in the corpus. ``merge_bytes``: text between two merges
     of what was counted, so that memory follows the distinct words of the shard.
     """
 
@@ -160,12 +160,12 @@ def pack_counts(counts: pa.Table, partitions: int) -> list[tuple[int, bytes]]:
     """
     digest = xxhash.xxh3_64_intdigest
     words = counts["word"].to_pylist()
-    # A Python loop with a reason: one C hash call (0.1 us) for each distinct word, far fewer than the text has.
+    # Python loop: one C hash call (0.1 us) per distinct word, far fewer than the text has.
     hashes = np.fromiter((digest(word.encode()) for word in words), np.uint64, len(words))
     keys = (hashes % np.uint64(partitions)).astype(np.int64)
     order = np.argsort(keys, kind="stable")
     bounds = np.searchsorted(keys[order], np.arange(partitions + 1))
-    # A take for each block, no slice: the bytes of a slice would depend on where it stood.
+    # A take for each block, not a slice: the bytes of a slice would depend on its offset.
     filled = np.flatnonzero(np.diff(bounds)).tolist()
     return [(p, _to_bytes(counts.take(order[bounds[p] : bounds[p + 1]]))) for p in filled]
 
@@ -186,7 +186,7 @@ def read_counts(block: bytes) -> pa.Table:
 
 
 def select_counts(blocks: Iterable[bytes], *, min_count: int, max_words: int) -> tuple[pa.Table, dict[str, int]]:
-    """From merged blocks, one a partition: the words worth learning from, and what was left out.
+    """From merged blocks, one per partition: the words worth learning from, and what was left out.
 
     Kept are the ``max_words`` most frequent words seen at least ``min_count`` times; among words of the same count
     those that sort first. Memory: the kept words and one block, whatever the corpus.
@@ -239,7 +239,7 @@ def scale_counts(counts: U64, bound: int) -> tuple[I64, float]:
 
 
 def repeated(words: list[str], counts: I64) -> Iterator[list[str]]:
-    """Each word as often as it counts, in lists of limited length: the trainer counts what it reads."""
+    """Each word repeated by its count, in lists of limited length: the trainer counts what it reads."""
     most = 1 << 16
     for word, count in zip(words, counts.tolist(), strict=True):
         for begin in range(0, count, most):

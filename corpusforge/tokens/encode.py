@@ -1,12 +1,12 @@
 """Encode documents to token ids, sentence by sentence: exactly the library's ids, at several times its speed.
 
 Text obeys Zipf's law (2.85 M words of a corpus are 56 k distinct ones), so text is split into words, these are
-dictionary-encoded, and only words not met before are encoded; ids are then gathered by index. Words are independent of
+dictionary-encoded, and only new words are encoded; ids are then gathered by index. Words are independent of
 each other in all families, which is what makes this exact. New words are encoded side by side in the library's own
-order of steps (`Family.column_encoder`), and by the library itself where that is not proven.
+order of steps (`Family.column_encoder`), and by the library itself where equality is not proven.
 
-Text can never produce a special id: the library's model is used without added tokens, and each family sees to it that
-no word is one of its special and unused tokens (`Family.check`, `Family.word_tokenizer`).
+Text can never produce a special id: the library's model is used without added tokens, and each family ensures that no
+word is one of its special and unused tokens (`Family.check`, `Family.word_tokenizer`).
 
 Word starts, for masks of whole words, follow one rule: a token begins a word where its id does (`Family.starts_word`:
 it has no ``##`` prefix; it has a space marker), and where it is the first of its sentence. A `WordJoiner` (a lexicon, a
@@ -33,16 +33,16 @@ from corpusforge.tokens.splitting import Words
 from corpusforge.tokens.vocab import Vocab
 
 CACHE_BYTES = 128 << 20
-"""Memory for words met before; when full it is emptied and fills again. Ids do not depend on it."""
+"""Memory for known words; when full it is emptied and fills again. Ids do not depend on it."""
 
 _ENTRY_BYTES = 100
-"""What one remembered word costs at most besides its own bytes: a key, slots of a table, ids and offsets."""
+"""The most that a known word costs besides its own bytes: a key, slots of a table, ids and offsets."""
 
 BATCH_BYTES = 4 << 20
 """Text encoded at once; a longer document is encoded alone."""
 
 FEW_WORDS = 800
-"""Fewer new words go to the library: by columns they would take longer."""
+"""Fewer new words than this go to the library: by columns they would take longer."""
 
 
 class Encoded(NamedTuple):
@@ -53,7 +53,7 @@ class Encoded(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """Some documents: ids and word starts flat, tokens of each sentence, sentences of each row, statistics."""
+    """A part of the documents: ids and word starts flat, tokens of each sentence, sentences of each row, statistics."""
 
     ids: npt.NDArray[Any]
     starts: Bools
@@ -65,7 +65,7 @@ class _Part(NamedTuple):
 class Encoder:
     """Encodes documents with one vocabulary; picklable, without its cache.
 
-    ``word_starts``: give that column of TOKENS too; ``joiner``: joins several words to one mask unit.
+    ``word_starts``: write that column of TOKENS too; ``joiner``: joins several words to one mask unit.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class Encoder:
     def _sentence_words(self, spans: text.Spans) -> Words:
         """Words of sentences. Where white space has tokens, that between two sentences belongs to the second."""
         if not self._splitter.keeps_space:
-            # Between two sentences there is nothing but white space, so that each may end where the next begins.
+            # Between two sentences there is only white space, so each may end where the next begins.
             return self._splitter.split(spans.data, np.append(spans.starts, spans.stops[-1]))
         begins = np.append(spans.starts[0], spans.stops[:-1])
         first = spans.offsets[:-1][np.diff(spans.offsets) > 0]
@@ -219,7 +219,7 @@ class Encoder:
         self._ends = np.concatenate([self._ends, self._ends[-1] + np.cumsum(lengths)])
 
     def _encode_new(self, words: pa.StringArray) -> tuple[npt.NDArray[Any], I64]:
-        """Ids of words, flat, and the tokens of each: by columns, and by the library what those leave."""
+        """Ids of words, flat, and the tokens of each: by columns, and by the library where those leave a word."""
         if len(words) < FEW_WORDS:
             return self._by_library(words)
         if self._columns is None:
@@ -242,7 +242,7 @@ class Encoder:
 
 
 def _count_joined(joined: Bools | None) -> dict[str, int]:
-    """Mask units made of several words, and the words in them; nothing where nothing joins words.
+    """Mask units made of several words, and the words in them; empty where no joiner is used.
 
     >>> _count_joined(np.array([False, True, True, False, True]))
     {'units_joined': 2, 'words_joined': 5}

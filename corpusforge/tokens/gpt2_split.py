@@ -5,13 +5,13 @@ src/encoder.py)
 
     's|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+
 
-uses four classes of characters and nothing else about them, so it is a statement about runs of one class:
+uses four classes of characters and nothing else about them, so it is a rule about runs of one class:
 
 - a pre-token begins with every run, except that one 0x20 before a run that is not white space belongs to that run;
 - of a longer run of white space before something else, the last character is by itself (or belongs to that run);
 - an apostrophe that begins a pre-token takes s, t, re, ve, m, ll or d with it, and a new one begins after them.
 
-The class of a character comes from the library, which is asked once for every character met.
+The class of a character comes from the library, which is called once for every new character.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Gpt2Splitter(Splitter):
     def __init__(self, segmentation: Gpt2Segmentation) -> None:
         self.segmentation = segmentation
         self._library = segmentation.pre_tokenizer()
-        self._asked = Gpt2Segmentation().pre_tokenizer()
+        self._classifier = Gpt2Segmentation().pre_tokenizer()
         self._classes = np.full(0x110000, _UNSEEN, np.uint8)  # of code points
         self._learn(range(128))
         # Later bytes of a character get its class in `_classes_of`; until then they must not look like spaces.
@@ -110,7 +110,7 @@ class Gpt2Splitter(Splitter):
             before = data[at - 1 : at - 1 + len(block)]
             # With prefix spaces a chunk must not begin with a line feed: it would get a space before it.
             white = block == 0x20 if self.segmentation.add_prefix_space else (block == 0x20) | (block == 0x0A)
-            for place in np.flatnonzero(white & (before > 0x20)).tolist():  # nearly always the first one will do
+            for place in np.flatnonzero(white & (before > 0x20)).tolist():  # nearly always the first
                 last = data[at + place - 4 : at + place].tobytes().decode(errors="ignore")[-1]
                 if not last.isspace():
                     return int(at + place)
@@ -160,14 +160,14 @@ class Gpt2Splitter(Splitter):
         opens[places] = True
 
     def _learn(self, points: Iterable[int]) -> None:
-        # A Python loop with a reason: one library call for each character never met before in this process.
+        # Python loop: one library call for each character that is new to this process.
         for point in points:
-            self._classes[point] = self._ask(chr(point))
+            self._classes[point] = self._class_of(chr(point))
 
-    def _ask(self, character: str) -> int:
+    def _class_of(self, character: str) -> int:
         """A character has the class of its two neighbors if the three stay together."""
         for neighbor, class_ in (("a", _LETTER), ("1", _NUMBER), ("!", _OTHER)):
-            if len(self._asked.pre_tokenize_str(neighbor + character + neighbor)) == 1:
+            if len(self._classifier.pre_tokenize_str(neighbor + character + neighbor)) == 1:
                 return class_
         return _SPACE
 

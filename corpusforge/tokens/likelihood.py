@@ -6,8 +6,8 @@ voice search, 2012, section 4; Hugging Face's course, chapter 6.6, for the formu
 released. Memory and time depend on distinct words, never on the size of the corpus; counts have 64 bits throughout.
 
 The words are one column of piece ids with links to the neighbors; a merge touches only the places of its pair and their
-neighbors. The score of a pair that is seen once, of pieces that are seen once, is the highest
-possible, so rare pairs must wait: see `MIN_PAIR`.
+neighbors. The score of a pair that is seen once, of pieces that are seen once, is the highest possible, so rare pairs
+must wait: see `MIN_PAIR`.
 """
 
 from __future__ import annotations
@@ -45,13 +45,12 @@ def learn(counts: pa.Table, settings: sections.Vocab) -> Learned:
         **prepared.statistics,
         "words_learned_from": len(prepared.kept),
         "merges": len(pieces) - len(prepared.first),
-        "unused": len(vocab.unused),
     }
     return Learned(vocab, statistics)
 
 
 def merge(prepared: Prepared, min_pair: int) -> list[str]:
-    """The pieces: the first ones, then what merges made, in their order."""
+    """The pieces: the first ones, then the results of merges, in their order."""
     pieces = list(prepared.first)
     ids = {piece: i for i, piece in enumerate(pieces)}
     words = _Words(prepared)
@@ -60,7 +59,7 @@ def merge(prepared: Prepared, min_pair: int) -> list[str]:
     lefts = np.flatnonzero(words.right[:-1] < len(words.pieces) - 1)
     scores.add(words.pieces[lefts], words.pieces[words.right[lefts]], words.weights_at(lefts))
     scores.lower(min_pair or max(scores.most(), 1))
-    # A Python loop with a reason: each merge depends on the one before; within one, all is columns.
+    # Python loop: each merge depends on the one before; a merge itself works on columns.
     while len(pieces) < prepared.room:
         pair = scores.best()
         if pair is None:
@@ -99,7 +98,7 @@ class _Words:
         begins = np.append(True, owners[1:] != owners[:-1])[: len(owners)]
         points = np.array([ord(c) for c in prepared.characters], np.uint32)
         inner = np.array([ord(piece[2:]) for piece in prepared.inner], np.uint32)
-        # Words from the splitter have no sign inside; others could not be spelled.
+        # Words from the splitter have no sign inside; words that have one cannot be spelled.
         odd = np.isin(owners, owners[~begins & ~np.isin(codes, inner)])
         codes, owners, begins = codes[~odd], owners[~odd], begins[~odd]
         ids = np.where(begins, np.searchsorted(points, codes), len(points) + np.searchsorted(inner, codes))
@@ -120,7 +119,7 @@ class _Words:
         return weights
 
     def join(self, left: int, right: int, made: int) -> _Changed:
-        """Put ``made`` for every ``left`` followed by ``right``, from the left where they overlap."""
+        """Replace every ``left`` followed by ``right`` with ``made``, from the left where they overlap."""
         at = self._pairs(left, right)
         second = self.right[at]
         before, after = self.left[at], self.right[second]
@@ -209,7 +208,7 @@ class PairScores:
         sums = np.zeros(len(keys), np.int64)
         np.add.at(sums, places, changes)
         keys, sums = keys[sums != 0], sums[sums != 0]
-        # Python lists with a reason: one look-up for each distinct pair that a merge changes, some dozens.
+        # Python lists: one look-up for each distinct pair that a merge changes, some dozens.
         texts = keys.tolist()
         slots = np.array([self._slots.get(key, -1) for key in texts], np.int64)
         fresh = np.flatnonzero(slots < 0)
@@ -230,7 +229,7 @@ class PairScores:
         self._score(np.concatenate([np.empty(0, np.int64), *touched]))
 
     def lower(self, least: int) -> None:
-        """Give pairs a score that are seen ``least`` times or more."""
+        """Score pairs that are seen ``least`` times or more."""
         self.least = least
         self._score(np.arange(self._used))
 

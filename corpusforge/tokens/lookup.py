@@ -77,7 +77,7 @@ def _edges(tokens: Sequence[bytes], nodes: I64) -> tuple[I64, I64, I64]:
 def _bases(parents: I64, letters: I64) -> tuple[I64, int]:
     """A base for every node so that no two edges share a slot, and the number of slots; 0 and 1 are the roots'.
 
-    Bases are tried for many nodes at once, nodes with most children first.
+    Bases are tried for many nodes at once, those with most children first.
     """
     degrees = np.bincount(parents, minlength=len(parents) + 2)
     firsts = np.cumsum(degrees) - degrees
@@ -167,7 +167,7 @@ class KnownWords:
         low, high, short = _packed(words)
         keys = self._short.find(low, high)
         numbers = np.where(keys < 0, -1, np.append(self._numbers, -1)[keys]).astype(np.int32)
-        # A Python list with a reason: few words are that long.
+        # Python list: few words are that long.
         texts = words.filter(pa.array(~short)).to_pylist()
         numbers[~short] = np.fromiter(map(self._long.get, texts, itertools.repeat(-1)), np.int32, len(texts))
         return numbers

@@ -4,8 +4,7 @@ A lexicon is split by the same splitter as the text, so that a phrase is a seque
 whatever the case, accents and spaces; of several phrases the longest at the leftmost place counts. The phrases are a
 trie over numbered words, and all places of a column walk down it together, a word at a time.
 
-Settings that could join no word at all are an error before anything is encoded; a lexicon that then joins none is
-counted and reported.
+Settings that could not join any word are an error before anything is encoded; a lexicon that joins none is reported.
 """
 
 from __future__ import annotations
@@ -31,16 +30,16 @@ CHINESE = ((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2FA1F), (0xF900, 0xFA
 
 
 class WordJoiner(Protocol):
-    """What joins several words to one mask unit: picklable, compared by value."""
+    """Joins several words to one mask unit: picklable, compared by value."""
 
     def __hash__(self) -> int: ...
 
     def joined(self, words: Words) -> Bools:
-        """For each word whether it belongs to the word before it; never the first of a row."""
+        """For each word whether it continues the unit of the word before it; never the first of a row."""
 
 
 def joiner_of(vocab: Vocab, settings: sections.Instances) -> WordJoiner | None:
-    """What joins words to mask units: a lexicon, which is read here, a segmenter, or nothing.
+    """The joiner of words to mask units: a lexicon, which is read here, a segmenter, or None.
 
     Raises `errors.RecipeInvalid` if both are given, where masks are drawn by token, or where a segmenter could join
     nothing, and `errors.InputMissing` where the lexicon is missing or empty.
@@ -106,7 +105,7 @@ class Segmenter:
         joined[:1] = False
         begins = np.flatnonzero(chinese & ~joined)
         ends = np.flatnonzero(chinese & ~np.append(joined[1:], False)) + 1
-        # A Python loop with a reason: the segmenter is a Python library that takes one text at a time.
+        # Python loop: the segmenter is a Python library that takes one text at a time.
         for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
             at = begin
             for word in segment("".join(values[begin:end])):
@@ -165,7 +164,7 @@ def _phrases(lexicon: Lexicon) -> Words:
 
 
 def _longest(trie: _Trie, numbers: I64, offsets: I64) -> I64:
-    """For each word the number of words of the longest phrase that begins with it; 1 for none."""
+    """For each word the number of words of the longest phrase that begins with it; 1 if there is none."""
     lengths = np.ones(len(numbers), np.int64)
     if not len(trie.edges):
         return lengths

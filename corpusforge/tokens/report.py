@@ -1,4 +1,4 @@
-"""Measure what a vocabulary does to text: the figures in its manifest, of all text and of every language.
+"""Measure a vocabulary on text: the figures in its manifest, of all text and of every language.
 
 Everything follows from one count of a sample, by id and by character, so the figures of all text are those of the
 languages added up.
@@ -33,7 +33,7 @@ _RANKS = 64
 
 
 class Counted(NamedTuple):
-    """Counts of some encoded text. ``occurrences``: by id; ``characters``: (point, count) of words."""
+    """Counts of encoded text. ``occurrences``: by id; ``characters``: (point, count) of words."""
 
     documents: int
     bytes: int
@@ -47,7 +47,7 @@ def describe(
 ) -> dict[str, Any]:
     """Figures of a vocabulary on a text column; ``languages``: of the rows, null where unknown.
 
-    ``fertility``: tokens a word, as the family splits text; ``unknown_rate``: share of tokens that are [UNK];
+    ``fertility``: tokens per word, as the family splits text; ``unknown_rate``: share of tokens that are [UNK];
     ``character_coverage``: share of characters of normalized words that have a token; ``unknown_characters``: the most
     frequent of those that have none, with counts (where tokens are bytes, every character has some);
     ``longest_tokens``; ``unused_share`` and ``unseen_share``: share of ids that are slots, and of others that the
@@ -135,7 +135,7 @@ def _lengths(vocab: Vocab) -> list[int]:
 
 
 def _frequencies(occurrences: I64) -> dict[str, list[int]]:
-    """Occurrences of the most frequent token, the second, ...: at some ranks up to the last that occurs."""
+    """Occurrences of the most frequent token, the second, ...: at selected ranks up to the last that occurs."""
     ordered = np.sort(occurrences[occurrences > 0])[::-1]
     if not len(ordered):
         return {"ranks": [], "occurrences": []}

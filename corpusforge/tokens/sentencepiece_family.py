@@ -7,11 +7,11 @@ Text never produces a special id: in the unigram model used here every special a
 in it, which no word has (the library matches such names in text otherwise); in the bpe model no merge leads to one.
 
 The `sentencepiece` package learns. It reads words with their counts (``input_format="tsv"``) and counts the words of
-text itself first, so that bpe's result is that of reading the text. One thing it takes from the lines, not from their
-counts: how often a string occurs when the first pieces of unigram are proposed (a string seen once is not proposed). So
-a word stands on several lines that share its count: all of its occurrences in a small corpus, a share in a large one,
-two at least. Unigram's result is then that of reading sorted words, one a line, to the last piece; from whole sentences
-the library makes 95 % of the same pieces, and another order of lines moves 1 % of them too.
+text itself first, so that bpe's result is that of reading the text. One number does not come from the counts but from
+the lines: how often a string occurs when the first pieces of unigram are proposed (a string seen once is not proposed).
+So a word is written on several lines that share its count: as many as it has occurrences in a small corpus, a share of
+them in a large one, two at least. Unigram's result is then exactly that of reading sorted words, one per
+line; from whole sentences the library learns 95 % of the same pieces, and another order of lines changes 1 % of them.
 
 Text without spaces (Chinese, Japanese) makes long words that rarely recur; beyond a bound they are sampled by hash, and
 the statistics say how many.
@@ -44,6 +44,9 @@ from corpusforge.tokens.vocab import ROLES, Learned, Vocab, add_specials, check_
 NAMES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
 """ALBERT's specials by role; their ids are 0 to 4 (google-research/albert, README: spm_train's options)."""
 
+KINDS, FILES = ("Unigram", "BPE over U+2581"), ("spiece.model",)
+"""What the family is read from (`tokens.families`)."""
+
 ALBERT = SentencePieceSegmentation()
 """Quotes, NFKD, accents stripped, lower case (huggingface/transformers, tokenization_albert.py)."""
 
@@ -51,7 +54,7 @@ FEWEST = (1, "one character")
 """Ids of the smallest vocabulary besides specials and slots, and what they are."""
 
 MOST_OCCURRENCES = 1 << 40
-"""The trainer adds counts up in floats of 32 bits; far below 64-bit overflow, and no word is read twice."""
+"""The trainer sums counts in floats of 32 bits; far below 64-bit overflow, and no word is read twice."""
 
 MAX_WORD_BYTES = 4192
 """Longer words are left out and counted (sentencepiece's max_sentence_length, which skips such lines silently)."""
@@ -69,15 +72,15 @@ COVERAGE = {"unigram": 0.99995, "bpe": 0.9995}
 """Share of characters with a piece by algorithm: ALBERT's (google-research/albert, README), sentencepiece's default."""
 
 THREADS = 16
-"""The trainer adds floats up by thread, so its result depends on their number: always its default, on any machine."""
+"""The trainer sums floats per thread, so its result depends on their number: always its default, on any machine."""
 
 
 @dataclasses.dataclass(frozen=True)
 class SentencePiece:
     """Settings of the families; see `Family` for the methods.
 
-    ``scores``: log-probabilities of the first ids (unigram); ``merges``: pairs of pieces in
-    the order in which they are joined (bpe).
+    ``scores``: log-probabilities of the first ids (unigram); ``merges``: pairs of pieces in the order in which they are
+    joined (bpe).
     """
 
     algorithm: str
@@ -94,7 +97,7 @@ class SentencePiece:
         joined = {left + right for left, right in self.merges}
         open_ = sorted(token for token in reserved if len(token) < 2 or token in joined)
         if open_:
-            mend = "use a tokenizer whose special tokens are no merges and have two characters or more"
+            mend = "use a tokenizer whose special tokens are not merges and have two characters or more"
             raise errors.ManifestInvalid("vocabulary", f"plain text could produce the special token {open_[0]!r}", mend)
 
     def word_tokenizer(self, vocab: Vocab) -> Any:
@@ -218,7 +221,7 @@ def _answers(segmentation: SentencePieceSegmentation) -> Iterator[tuple[str, str
     """Every character and the library's normalization of it, white space as " "."""
     normalizer, spaces = segmentation.normalizer(), str.maketrans(dict.fromkeys(WHITE, " "))
     points = [chr(p) for p in range(1, 0x110000) if not 0xD800 <= p < 0xE000 and p != 0x0A]
-    if segmentation.charsmap:  # looks at neighbors, so each alone; without those that are no characters yet
+    if segmentation.charsmap:  # it depends on neighbors, so each alone; without unassigned code points
         points = [c for c in points if unicodedata.category(c) not in ("Cn", "Co")]
         answers = [normalizer.normalize_str(c) for c in points]
     else:
@@ -351,13 +354,12 @@ def learn(counts: pa.Table, settings: sections.Vocab) -> Learned:
         "characters": sum(len(p) == 1 for p, k in zip(model.pieces, model.kinds, strict=True) if k == files.NORMAL),
         "words_learned_from": len(fed),
         **left_out,
-        "unused": len(vocab.unused),
     }
     return Learned(vocab, statistics)
 
 
 def _fed(counts: pa.Table) -> tuple[dict[str, int], dict[str, float]]:
-    """The words that the trainer reads, in order, with counts that it can add up; and how many are left out."""
+    """The words that the trainer reads, in order, with counts that it can sum; and how many are left out."""
     ordered = counts.take(pc.sort_indices(counts["word"]))
     short = ordered.filter(pc.less_equal(pc.binary_length(ordered["word"]), MAX_WORD_BYTES))
     scaled, scale = scale_counts(short["count"].to_numpy(), MOST_OCCURRENCES)

@@ -29,14 +29,14 @@ from corpusforge.tokens.splitting import (
 )
 
 SPACE = "\u2581"
-"""What SentencePiece writes for a space (google/sentencepiece, kSpaceSymbol)."""
+"""The character that SentencePiece writes for a space (google/sentencepiece, kSpaceSymbol)."""
 
 WHITE = "\t\n\x0b\x0c\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029"
 WHITE += "\u202f\u205f\u3000"
 """Unicode's White_Space: where the library's WhitespaceSplit splits."""
 
 _JOINING = frozenset("\r\u0e33\u0eb3\uff9e\uff9f\u0d4e")
-"""Letters and signs that join a cluster in spite of their category (Unicode, GraphemeBreakProperty.txt)."""
+"""Letters and signs that join a cluster despite their category (Unicode, GraphemeBreakProperty.txt)."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,6 +166,6 @@ def joins_cluster(character: str) -> bool:
         return True
     if 0x1100 <= point < 0x1200 or 0xA960 <= point < 0xA980 or 0xD7B0 <= point < 0xD800:  # jamo
         return True
-    if 0x11000 <= point < 0x12000 or point >= 0xE0000:  # scripts of India with letters that go before; tags
+    if 0x11000 <= point < 0x12000 or point >= 0xE0000:  # Indic scripts with letters that precede; tags
         return True
     return unicodedata.category(character) in ("Mn", "Mc", "Me", "Cf", "Cn", "Zl", "Zp")

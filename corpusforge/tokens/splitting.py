@@ -1,11 +1,11 @@
-"""Split rows of UTF-8 text into words, in columns: what the splitters of all families share.
+"""Split rows of UTF-8 text into words, in columns: the common part of the splitters of all families.
 
 A splitter takes the bytes of many rows (documents or sentences) and returns one Arrow column of words with the offsets
 of the rows in it. Text is processed in chunks of bounded size that end where no word can be torn, so the working memory
 depends neither on the size of a batch nor on that of a document.
 
-`CharacterSplitter` normalizes character by character. The `tokenizers` library stays the single source of truth: each
-character is shown to it once, its answer is kept, and NumPy splices the answers in. Rows in which the result for a
+`CharacterSplitter` normalizes character by character. The `tokenizers` library stays the single source of truth: it
+normalizes each character once, its answer is kept, and NumPy splices the answers in. Rows in which the result for a
 character depends on its neighbors go to the library whole.
 """
 
@@ -46,7 +46,7 @@ class Segmentation(Protocol):
 class Splitter(abc.ABC):
     """Splits rows of text into words that are encoded independently of each other.
 
-    ``keeps_space``: white space has tokens too, so that it matters which row the space between two rows belongs to.
+    ``keeps_space``: white space has tokens too, so it matters which row the space between two rows belongs to.
     ``mark``: a prefix of every word; columns of words omit it, and `marked` adds it.
     """
 
@@ -108,7 +108,7 @@ class Splitter(abc.ABC):
         """Blank the odd rows, split the others, and insert the library's words of the odd rows."""
         ends = np.append(starts[1:], len(data))
         rest, of_library = data.copy(), {}
-        # A Python loop with a reason: such rows need the library's own rules, and they are very rare.
+        # Python loop: such rows need the library's own rules, and they are very rare.
         for row in odd.tolist():
             begin, end = int(starts[row]), int(ends[row])
             words_of_row = self.words_of(data[begin:end].tobytes().decode())
@@ -130,7 +130,7 @@ UNSEEN, ODD = -1, -2
 
 
 class CharacterSplitter(Splitter):
-    """A splitter that normalizes character by character; subclasses say what replaces each, and where words begin."""
+    """A splitter that normalizes character by character; subclasses replace each and decide where words begin."""
 
     def __init__(self) -> None:
         self._index = np.full(0x110000, UNSEEN, np.int32)  # code point -> number of its replacement
@@ -146,7 +146,7 @@ class CharacterSplitter(Splitter):
         """Segment normalized text into words; rows begin at ``begins``."""
 
     def _map_bytes(self, before: list[int], after: list[int]) -> None:
-        """Set the tables over single bytes: their class, and what becomes of those that are kept."""
+        """Set the tables over single bytes: their class, and what kept ones are mapped to."""
         self._before, self._after = bytes(before), bytes(after)
         self._replaced = bytes(b for b in range(256) if before[b] != KEEP)
 
@@ -163,7 +163,7 @@ class CharacterSplitter(Splitter):
         return self._regroup(*self._splice(raw, leads, numbers, starts))
 
     def _splice(self, raw: bytes, leads: I64, numbers: I32, starts: I64) -> tuple[bytes, I64]:
-        """Put replacements in the place of their characters; also return where each row begins now."""
+        """Replace characters; also return where each row begins now."""
         lengths = self._lengths[numbers]
         firsts = offsets_of(self._lengths)[numbers]
         widths = CHARACTER_BYTES[np.frombuffer(raw, np.uint8)[leads]]
@@ -179,7 +179,7 @@ class CharacterSplitter(Splitter):
     def _numbers(self, points: I64) -> I32:
         numbers = self._index[points]
         if (numbers == UNSEEN).any():
-            # A Python loop with a reason: one library call for each character never met before in this process.
+            # Python loop: one library call for each character that is new to this process.
             for point in np.unique(points[numbers == UNSEEN]).tolist():
                 self._learn(point)
             self._lengths = np.array([len(r) for r in self._replacements], np.int64)

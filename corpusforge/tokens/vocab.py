@@ -59,7 +59,7 @@ class Family(Protocol):
         """A `tokenizers.Tokenizer` for words of `segmentation`; of special ids it gives unk only."""
 
     def column_encoder(self, vocab: Vocab) -> ColumnEncoder:
-        """Gives the ids of `word_tokenizer` for many words at once; leaves words that it is not proven for."""
+        """Gives the ids of `word_tokenizer` for many words at once; leaves words for which that is not proven."""
 
     def library_tokenizer(self, vocab: Vocab, *, added: bool = True) -> Any:
         """The whole `tokenizers.Tokenizer`. ``added`` False: special tokens in text mean nothing, none are added."""
@@ -74,19 +74,19 @@ class Family(Protocol):
         """For each id whether a word begins with it, ``[size]``; specials do."""
 
     def text_of(self, token: str) -> str:
-        """The text of a token, without the family's marks; as it is written where that is not text."""
+        """The text of a token, without the family's marks; as it is if it is not text."""
 
     @property
     def byte_level(self) -> bool:
-        """Whether tokens are made of bytes, so that every character has some."""
+        """Whether tokens are bytes, so that every character has some."""
 
     def about(self) -> dict[str, Any]:
-        """Settings worth showing to a person, by name."""
+        """Settings to show in reports, by name."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Vocab:
-    """Tokens by id. ``unused``: ids that no text produces and training never draws: [unusedN] slots, extra specials."""
+    """Tokens by id. ``unused``: ids that no text produces and training never draws: [unusedN] slots, other specials."""
 
     tokens: tuple[str, ...]
     specials: Specials

@@ -9,7 +9,8 @@ Vocabularies are learned by `tokenizers`' WordPieceTrainer, which is byte-pair m
 distinct words, never on the size of the corpus. The trainer's result depends on the iteration order of its hash maps in
 three places, each of which is fixed here, so that every run gives the same vocabulary:
 
-- which of equally frequent characters survive the alphabet limit: the alphabet is chosen here (count, then code point);
+- which of equally frequent characters stay within the alphabet limit: the alphabet is chosen here (count, then code
+  point);
 - the numbering of ``##c`` characters, which breaks ties between merges: they are handed over in order, as if special;
 - a character outside the alphabet is skipped inside its word, so that its neighbors look adjacent: such words, which
   encoding turns into [UNK] anyway, are left out.
@@ -41,11 +42,14 @@ MAX_WORD_CHARACTERS = 100
 
 NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
+KINDS, FILES = ("WordPiece",), ("vocab.txt",)
+"""What the family is read from (`tokens.families`)."""
+
 FEWEST = (1, "one character")
 """Ids of the smallest vocabulary besides specials and slots, and what they are."""
 
 _SLICE_WORDS = 1 << 18
-"""Words whose characters are looked at together: bounds memory at four million words."""
+"""Words whose characters are processed together: bounds memory at four million words."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -179,7 +183,7 @@ def learn(counts: pa.Table, settings: sections.Vocab, *, fed: int = FED_OCCURREN
 
     Settings: size, unused, lowercase, allow_any_size; alphabet: most distinct characters kept. ``fed``: most word
     occurrences the trainer reads. Statistics: characters, words used and left out, ``count_scale`` (1: counts as they
-    are), merges, unused.
+    are), merges.
     """
     prepared = prepare(counts, settings)
     scaled, scale = scale_counts(prepared.kept["count"].to_numpy(), fed)
@@ -191,13 +195,12 @@ def learn(counts: pa.Table, settings: sections.Vocab, *, fed: int = FED_OCCURREN
         "words_scaled_away": int(np.count_nonzero(scaled == 0)),
         "count_scale": scale,
         "merges": len(pieces) - len(prepared.first),
-        "unused": len(vocab.unused),
     }
     return Learned(vocab, statistics)
 
 
 class Prepared(NamedTuple):
-    """What a learner of WordPiece begins with: words of the alphabet alone, sorted, and its characters.
+    """The input of a learner of WordPiece: words of the alphabet alone, sorted, and its characters.
 
     ``characters`` begin words, ``inner`` are those that occur inside, as ``##c``; ``room``: ids for both and merges.
     """
@@ -211,7 +214,7 @@ class Prepared(NamedTuple):
 
     @property
     def first(self) -> list[str]:
-        """The pieces that are there before any merge."""
+        """The pieces before any merge."""
         return [*self.characters, *self.inner]
 
 

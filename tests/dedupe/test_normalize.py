@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpusforge.dedupe.normalize import normalize, sentence_hashes
+from corpusforge.dedupe.normalize import sentence_hashes
 from corpusforge.sentences.splitter import sentence_spans
 from corpusforge.text import Spans, text_bytes
 from tests.oracles import spans as oracle
@@ -28,8 +29,9 @@ def columns(sentences: list[str], gap: str = "") -> Spans:
 
 @given(SENTENCES, st.sampled_from(["", " ", "a", "é"]), st.booleans())
 def test_equals_the_oracle(sentences: list[str], gap: str, fold: bool) -> None:
-    expected = [" ".join(oracle.words_of(s, fold)) for s in sentences]
-    assert normalize(columns(sentences, gap), fold_numbers=fold).to_pylist() == expected
+    forms = [" ".join(oracle.words_of(s, fold)) for s in sentences]
+    hashes, _ = sentence_hashes(columns(sentences, gap), fold_numbers=fold)
+    assert hashes.tolist() == [xxhash.xxh3_64_intdigest(form.encode()) for form in forms]
 
 
 @given(SENTENCES)
@@ -54,7 +56,7 @@ def test_hashes_are_equal_exactly_where_words_are(sentences: list[str]) -> None:
     ],
 )
 def test_equal_sentences(left: str, right: str) -> None:
-    first, second = normalize(columns([left, right])).to_pylist()
+    first, second = sentence_hashes(columns([left, right]))[0]
     assert first == second
 
 
@@ -62,14 +64,14 @@ def test_equal_sentences(left: str, right: str) -> None:
     ("left", "right"), [("C++", "C"), ("3.5 %", "35 %"), ("5 < 6", "5 > 6"), ("icecream", "ice cream")]
 )
 def test_different_sentences(left: str, right: str) -> None:
-    first, second = normalize(columns([left, right])).to_pylist()
+    first, second = sentence_hashes(columns([left, right]))[0]
     assert first != second
 
 
 def test_numbers_fold_only_on_request() -> None:
     pair = columns(["rose 3.5 % in 2021", "rose 9.1 % in 1999"])
-    assert len(set(normalize(pair).to_pylist())) == 2
-    assert set(normalize(pair, fold_numbers=True).to_pylist()) == {"rose 0 0 in 0000"}
+    assert len(set(sentence_hashes(pair)[0])) == 2
+    assert set(sentence_hashes(pair, fold_numbers=True)[0]) == {xxhash.xxh3_64_intdigest(b"rose 0 0 in 0000")}
 
 
 def test_a_large_text_is_normalised_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,8 @@ pytest.importorskip("transformers", reason="needs benchmarks/requirements-transf
 import transformers
 
 from corpusforge.errors import ManifestInvalid
-from corpusforge.tokens.families import FAMILIES, adopt_vocab, load_vocab
+from corpusforge.sections.vocab import FAMILIES
+from corpusforge.tokens.families import adopt_vocab, load_vocab
 from tests.tokens import adopted_folders
 from tests.tokens.transformers_folders import check_folder
 

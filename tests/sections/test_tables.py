@@ -1,15 +1,8 @@
-"""The names that a setting accepts are those that the rooms have, in one table each."""
+"""Settings refer to settings and values that exist, and have flags of their own."""
 
 from __future__ import annotations
 
 from corpusforge import sections
-from corpusforge.sections.vocab import FAMILIES, SENTENCEPIECE, WORDPIECE
-from corpusforge.tokens import families
-
-
-def test_families_are_those_of_their_rooms() -> None:
-    assert tuple(families.FAMILIES) == tuple(FAMILIES)
-    assert set(WORDPIECE) | set(SENTENCEPIECE) < set(FAMILIES)
 
 
 def test_conditions_of_settings_name_settings_and_values_that_exist() -> None:

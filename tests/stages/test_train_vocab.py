@@ -10,9 +10,9 @@ import pytest
 from corpusforge import errors, recipe, schemas
 from corpusforge.report import run_report
 from corpusforge.report.gather import gather
+from corpusforge.sections.vocab import FAMILIES
 from corpusforge.stages import summary, train_vocab
 from corpusforge.stages.stage import Execution, Outcome, upstream_units
-from corpusforge.tokens.families import FAMILIES
 from tests.report.handmade_run import write_stage
 from tests.tokens.small_vocabularies import made_up_text, of_family
 from tests.tokens.transformers_folders import write

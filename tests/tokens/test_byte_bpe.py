@@ -259,8 +259,8 @@ def test_a_small_corpus_is_filled_with_slots() -> None:
     learned = learn(table({" the": 10, " cat": 4}), sections.Vocab(size=320, unused=0))
     assert {"Ġthe", "Ġcat"} <= set(learned.vocab.tokens)
     assert learned.statistics["merges"] == 6
-    assert learned.statistics["unused"] == 320 - 261 - 6
-    assert learn(COUNTS.empty_table(), sections.Vocab(size=320, unused=0)).statistics["unused"] == 320 - 261
+    assert len(learned.vocab.unused) == 320 - 261 - 6
+    assert len(learn(COUNTS.empty_table(), sections.Vocab(size=320, unused=0)).vocab.unused) == 320 - 261
 
 
 def test_very_long_words_teach_nothing() -> None:

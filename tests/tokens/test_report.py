@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from corpusforge.sections.vocab import FAMILIES
 from corpusforge.tokens.bert_split import BertSegmentation
-from corpusforge.tokens.families import FAMILIES
 from corpusforge.tokens.report import LANGUAGES, describe
 from corpusforge.tokens.wordpiece import arrange
 from tests.tokens.small_vocabularies import made_up_text, of_family

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("transformers")
 
-from corpusforge.tokens.families import FAMILIES
+from corpusforge.sections.vocab import FAMILIES
 from tests.tokens import adopted_folders
 from tests.tokens.transformers_folders import check_folder
 

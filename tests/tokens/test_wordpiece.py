@@ -56,7 +56,7 @@ def test_layout_is_compact_where_there_are_not() -> None:
 def test_a_small_corpus_is_filled_with_slots() -> None:
     learned = learn(table({"the": 10, "cat": 4}), sections.Vocab(size=256, unused=3))
     assert learned.vocab.size == 256
-    assert learned.statistics["unused"] == len(learned.vocab.unused) > 200
+    assert len(learned.vocab.unused) > 200
     assert learned.vocab.tokens[-1].startswith("[unused")
     assert {"the", "cat"} <= set(learned.vocab.tokens)
 
