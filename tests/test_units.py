@@ -1,4 +1,4 @@
-"""Shards, entries and resume: whole or not at all, and the same after any crash."""
+"""Shards, entries and resuming: all or nothing, and the same after any crash."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_crash_anywhere_then_resume_gives_the_same_files(tmp_path: Path, crash
     assert _files(tmp_path / "crashed") == _files(tmp_path / "whole")
 
 
-def test_an_altered_shard_is_made_again(tmp_path: Path) -> None:
+def test_an_altered_shard_is_written_again(tmp_path: Path) -> None:
     _work(tmp_path)
     before = _files(tmp_path)
     (tmp_path / "rows/part-00000-00001.parquet").write_bytes(b"broken")
@@ -95,7 +95,7 @@ def test_a_unit_finds_its_entries_without_listing(tmp_path: Path, monkeypatch: p
         assert output.done and output.position == 10
 
 
-def test_entries_of_another_cut_are_passed_over(tmp_path: Path) -> None:
+def test_entries_of_another_cut_are_ignored(tmp_path: Path) -> None:
     for unit in (100_000, 3, 1, 0):
         with UnitOutput(str(tmp_path), unit, TABLES, shard_bytes=30) as output:
             output.finish()
@@ -152,7 +152,7 @@ def _work_at(folder: str) -> None:
 
 
 class RemembersListings(MemoryFileSystem):
-    """As object stores' filesystems do: a listing is kept until told otherwise, and answers what exists."""
+    """As the filesystems of object stores do: a listing is cached until invalidated, and decides what exists."""
 
     protocol = "remembers"
     listings: ClassVar[dict[str, list[Any]]] = {}

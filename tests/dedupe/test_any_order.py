@@ -62,7 +62,7 @@ ROWS = corpus()
 
 
 def units_of(folder: Path, rows: list[dict[str, Any]], dice: random.Random, count: int) -> list[ShardUnit]:
-    """The rows in random order in so many shards, some perhaps empty."""
+    """The rows in random order in ``count`` shards, some perhaps empty."""
     groups: list[list[dict[str, Any]]] = [[] for _ in range(count)]
     for row in dice.sample(rows, len(rows)):
         groups[dice.randrange(count)].append(row)
@@ -81,8 +81,8 @@ def deduped(folder: Path, settings: Dedupe, seed: int, count: int, workers: int)
     assert not (folder / "out" / methods.SCRATCH).exists()
     entries = shards.load_entries(str(folder / "out"))
     tables = {name for entry in entries for name in entry.tables}
-    found = {t: combine(e.tables[t].content for e in entries if t in e.tables) for t in tables}
-    return found, done.tallies, done.statistics
+    contents = {t: combine(e.tables[t].content for e in entries if t in e.tables) for t in tables}
+    return contents, done.tallies, done.statistics
 
 
 def check(settings: Dedupe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +118,7 @@ def test_no_chain_depends_on_order(methods: tuple[str, ...], tmp_path: Path, mon
 
 
 @pytest.mark.parametrize("method", ["exact-spans", "near-spans"])
-def test_on_an_object_store_each_unit_is_read_once_to_tell_where_copies_stand(
+def test_on_an_object_store_each_unit_is_read_once_to_locate_copies(
     method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = Dedupe(method=(method,))
@@ -136,7 +136,7 @@ def test_on_an_object_store_each_unit_is_read_once_to_tell_where_copies_stand(
 
 @pytest.mark.parametrize("keep", ["newest", "longest"])
 def test_the_newest_or_longest_copy_stays(keep: str, tmp_path: Path) -> None:
-    """Of every span cut, the copy that stays is in a document that is not older, or not shorter."""
+    """The kept copy of every span cut is in a document that is not older, or not shorter."""
     deduped(tmp_path, Dedupe(keep=keep, min_sentences=0), 0, 3, 1)
     rank = {row["id"]: (row["timestamp"] or 0) if keep == "newest" else len(row["text"].encode()) for row in ROWS}
     rows = read_table(tmp_path / "out", "repeats").to_pylist()
@@ -145,8 +145,8 @@ def test_the_newest_or_longest_copy_stays(keep: str, tmp_path: Path) -> None:
     assert any(rank[kept] > rank[cut] for kept, cut in pairs)
 
 
-def test_places_of_a_chain_are_those_of_the_text_that_came(tmp_path: Path) -> None:
-    """Of both methods, of what went and of what stays; a cut that spans an earlier one says only what was left."""
+def test_places_of_a_chain_refer_to_the_input_text(tmp_path: Path) -> None:
+    """Those of both methods, of cut and of kept text; the text of a cut that spans an earlier one is what was left."""
     deduped(tmp_path, Dedupe(method=("lines", "exact-spans"), sentences="builtin", min_sentences=1), 3, 3, 1)
     texts = {row["id"]: row["text"].encode() for row in ROWS}
     rows = read_table(tmp_path / "out", "repeats").to_pylist()
@@ -160,4 +160,4 @@ def test_places_of_a_chain_are_those_of_the_text_that_came(tmp_path: Path) -> No
             other["method"] == "lines" and other["document"] == row["document"] and other["start"] < row["start"]
             for other in rows
         )
-    assert moved, "no span was cut behind a line that was"
+    assert moved, "no span was cut after a line that was cut"

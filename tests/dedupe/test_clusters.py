@@ -50,7 +50,7 @@ def test_order_and_direction_of_pairs_do_not_matter(graph, random) -> None:  # t
 
 
 @given(GRAPHS)
-def test_names_stand_for_classes(graph: tuple[int, list[tuple[int, int]]]) -> None:
+def test_labels_are_the_smallest_row_of_their_component(graph: tuple[int, list[tuple[int, int]]]) -> None:
     """Every pair is in one class, and every class is named by its smallest row, which is in it."""
     count, pairs = graph
     labels = components(as_pairs(pairs), count)

@@ -1,4 +1,4 @@
-"""What a cut leaves of the text around it, and the rows that record it."""
+"""The text left around a cut, and the rows that record it."""
 
 from __future__ import annotations
 

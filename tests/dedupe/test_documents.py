@@ -42,7 +42,7 @@ def test_groups_are_listed_and_one_stays(tmp_path: Path) -> None:
     assert done.tables["clusters"].schema.equals(schemas.CLUSTERS)
 
 
-def test_the_kept_copy_of_a_group(tmp_path: Path) -> None:
+def test_the_longest_copy_of_a_group_is_kept(tmp_path: Path) -> None:
     dice = random.Random(4)
     page = passage(dice, 10)
     rows = [
@@ -59,7 +59,7 @@ def signature_paths(folder: Path) -> list[Path]:
     return sorted((folder / "signatures").glob("*.arrow"))
 
 
-def test_an_index_holds_what_stays_and_indexes_chain(tmp_path: Path) -> None:
+def test_an_index_holds_the_kept_documents_and_indexes_chain(tmp_path: Path) -> None:
     dice = random.Random(5)
     a, b, c = (passage(dice, 10) for _ in range(3))
     months = [

@@ -1,4 +1,4 @@
-"""Similar documents and spans: killed again and again wherever a file is finished, runs end as undisturbed ones."""
+"""Similar documents and spans: runs killed again and again, wherever a file is finished, end as undisturbed ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TABLES = {"near-spans": ("documents", "repeats"), "documents": ("documents", "re
 
 
 @pytest.mark.parametrize("method", TABLES)
-def test_goes_on_wherever_it_was_killed(method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resumes_wherever_it_was_killed(method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Dedupe(method=(method,), min_sentences=1, span_sentences=1, export_signatures=True)
 
     def run(folder: Path) -> None:

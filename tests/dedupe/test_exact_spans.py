@@ -47,7 +47,7 @@ def test_one_copy_of_a_page_stays_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("copies", [5_000, pytest.param(100_000, marks=pytest.mark.slow)])
-def test_one_sentence_over_and_over(tmp_path: Path, copies: int) -> None:
+def test_one_sentence_repeated(tmp_path: Path, copies: int) -> None:
     units = write_units(tmp_path / "in", [[("a", "Say it again. " * copies)], [("b", "")], []])
     documents, repeats, _, statistics = dedupe_units(units, tmp_path / "out", min_sentences=0)
     assert texts_of(documents) == {"a": "Say it again. ", "b": ""}
@@ -82,7 +82,7 @@ def test_same_id_twice_keeps_one(tmp_path: Path) -> None:
     assert documents["text"].to_pylist() == [PAGE]
 
 
-def test_partitions_and_rounds_share_out_every_span_once(tmp_path: Path) -> None:
+def test_every_span_is_in_one_partition_of_one_round(tmp_path: Path) -> None:
     units = write_units(tmp_path / "in", [[(str(i), f"A{i}. B{i}. C{i}. D{i}. E.") for i in range(200)]])
     result = HashWork(str(tmp_path / "h"))(units[0], lambda _: None)
     folder = str(tmp_path / "h")
@@ -202,7 +202,7 @@ def run(
 
 
 def rows_of(repeats: pa.Table) -> list[tuple[Any, ...]]:
-    """The rows as the oracle gives them."""
+    """The rows in the form of the oracle."""
     assert {(row["method"], row["similarity"]) for row in repeats.to_pylist()} <= {("exact-spans", None)}
     return [tuple(row.values())[:7] for row in repeats.to_pylist()]
 
@@ -254,7 +254,7 @@ def test_nothing_depends_on_how_the_corpus_is_cut(corpus: dict[str, str], one: i
 
 @given(corpora())
 @draws(60)
-def test_every_sentence_cut_stands_somewhere_unless_its_page_was_dropped(corpus: dict[str, str]) -> None:
+def test_every_sentence_cut_is_kept_somewhere_unless_its_page_was_dropped(corpus: dict[str, str]) -> None:
     documents, repeats, _, _ = run([list(corpus.items())], min_sentences=0)
     dropped = [row[4] for row in rows_of(repeats) if row[1].startswith("page:")]
     left = {words for text in documents["text"].to_pylist() + dropped for words in sentence_words(text)}

@@ -52,10 +52,10 @@ def test_dedupe_in_rounds(tmp_path: Path, straight: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("rounds", [3, 2])
-def test_dedupe_goes_on_after_a_crash_between_rounds(
+def test_dedupe_resumes_after_a_crash_between_rounds(
     rounds: int, tmp_path: Path, straight: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With as many rounds as before those done are kept; with another number nothing of the old ones is."""
+    """With the same number of rounds complete ones are kept; with another number all are run again."""
     units = write_units(tmp_path, ROWS, [30])
     whole, done = exact_spans._compare_round, []
 
@@ -81,7 +81,7 @@ class Killed(BaseException):
 
 
 def test_dedupe_killed_while_it_removes_cuts(tmp_path: Path, straight: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three rounds done; then a run in two, killed wherever it removes cuts; then again in three."""
+    """Three rounds are complete; a run in two is killed where it removes cuts; the next runs in three again."""
     units, out, remove = write_units(tmp_path, ROWS, [30]), str(tmp_path / "out"), shards.remove
 
     def run(rounds: int) -> None:
@@ -113,7 +113,7 @@ def test_dedupe_killed_while_it_removes_cuts(tmp_path: Path, straight: Path, mon
 def test_dedupe_killed_while_it_removes_its_scratch(
     tmp_path: Path, straight: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Cuts half removed are never taken for whole, even where output was lost since."""
+    """Half removed cuts are never mistaken for complete ones, even if output was lost since."""
     units, out, remove = write_units(tmp_path, ROWS, [30]), tmp_path / "out", shards.remove
 
     def half(path: str) -> None:

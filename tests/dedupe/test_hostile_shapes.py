@@ -1,4 +1,4 @@
-"""Shapes that break others, through every method, in a process of their own whose peak memory is read at its end.
+"""Shapes that break other tools, through every method, each in a process of its own whose peak memory is measured.
 
 At a tenth of their size and at full size (`make exhaustive`); the budget of memory shrinks with them.
 """
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 METHODS = ["lines", "exact-spans", "near-spans", "documents"]
 BUDGET = 2048
-"""Megabytes: what is requested, and what may be used."""
+"""Megabytes: the budget, and the limit of what may be used."""
 
 LIBRARIES = 300
 """Megabytes of the imports, and of buffers that do not shrink with the input."""
@@ -49,7 +49,7 @@ def run(shape: str, method: str, folder: Path, share: float, budget: int = BUDGE
 @at_both_sizes
 @pytest.mark.parametrize("method", METHODS)
 def test_one_document_of_50_megabytes(method: str, share: float, tmp_path: Path) -> None:
-    """Its last megabyte is its first once more."""
+    """Its last megabyte repeats its first."""
     counts = run("one-large-document", method, tmp_path, share)
     assert counts["text_bytes_in"] == 50_000_000 * share
     cut = counts["text_bytes_in"] - counts["text_bytes_out"]
@@ -59,7 +59,7 @@ def test_one_document_of_50_megabytes(method: str, share: float, tmp_path: Path)
 @at_both_sizes
 @pytest.mark.parametrize("method", METHODS)
 def test_a_million_documents_of_one_line(method: str, share: float, tmp_path: Path) -> None:
-    """Every line is there twice, and is no span of three sentences."""
+    """Every line occurs twice and is not a span of three sentences."""
     counts = run("a-million-lines", method, tmp_path, share)
     assert counts["documents_out"] == share * (500_000 if method in ("lines", "documents") else 1_000_000)
 
@@ -74,7 +74,7 @@ def test_a_hundred_thousand_copies_of_one_page(method: str, share: float, tmp_pa
 @at_both_sizes
 @pytest.mark.parametrize("method", METHODS)
 def test_one_sentence_a_million_times(method: str, share: float, tmp_path: Path) -> None:
-    """In one line of one document: all but one go, or all but one span of three."""
+    """In one line of one document: all but one are cut, or all but one span of three."""
     counts = run("one-sentence-a-million-times", method, tmp_path, share)
     left = {"exact-spans": 1, "near-spans": 3}.get(method, 1_000_000 * share)
     assert counts["text_bytes_out"] == left * 21
@@ -83,13 +83,13 @@ def test_one_sentence_a_million_times(method: str, share: float, tmp_path: Path)
 @at_both_sizes
 @pytest.mark.parametrize("method", METHODS)
 def test_two_million_short_sentences_in_one_document(method: str, share: float, tmp_path: Path) -> None:
-    """20 MB in sentences of nine bytes, on a small budget: memory goes by sentences, not by bytes."""
+    """20 MB in sentences of nine bytes, on a small budget: memory follows sentences, not bytes."""
     counts = run("two-million-short-sentences", method, tmp_path, share, 700)
     assert counts["documents_in"] == counts["documents_out"] == 1
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_documents_of_nothing(method: str, tmp_path: Path) -> None:
+def test_empty_documents(method: str, tmp_path: Path) -> None:
     counts = run("nothing", method, tmp_path, 1)
     assert counts["documents_in"] == 10_900
     if "spans" in method:

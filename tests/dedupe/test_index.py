@@ -24,7 +24,7 @@ from tests.oracles import minhash as oracle
 
 
 def near_copies(count: int) -> list[str]:
-    """Texts of 120 words, every second one the one before with three words changed."""
+    """Texts of 120 words; every second one is the one before with three words changed."""
     draw = random.Random(7)
     texts: list[str] = []
     for number in range(count):
@@ -41,7 +41,7 @@ def signed(texts: list[str], signer: Signer) -> pa.RecordBatch:
     return signature_rows(pa.array([f"d{i}" for i in range(len(texts))]), signatures, real, signer)
 
 
-def test_a_table_says_how_it_was_signed(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_a_table_states_how_it_was_signed(tmp_path) -> None:  # type: ignore[no-untyped-def]
     import pyarrow.parquet as pq
 
     signer = Signer(permutations=32, shingle_words=3, seed=5)

@@ -14,7 +14,7 @@ from tests.dedupe.in_process import documents_batch, write_units
 PAGE = "The quick fox ran. It met a dog. They spoke at length. Then it left. Nobody saw it again.\n"
 
 
-def test_slices_go_on_in_any_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slices_resume_in_any_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     batches = [documents_batch([(f"{b}-{i}", PAGE * (i + 1)) for i in range(n)]) for b, n in enumerate((3, 0, 5, 4))]
     monkeypatch.setattr(shards, "read_shard", lambda _: iter(batches))
     monkeypatch.setattr(job, "SLICE_BYTES", 2 * len(PAGE))

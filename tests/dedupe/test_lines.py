@@ -1,4 +1,4 @@
-"""Repeated lines against the brute-force oracle, and what the audit says about them."""
+"""Duplicate lines and their audit rows against the brute-force oracle."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_equals_the_oracle(pages: list[Page], needed: int, seed: int) -> None:
 
 @given(st.lists(st.text(max_size=6), max_size=6))
 @example(["Σ", "ΑΣ", "ας", "ασ", "\x1cA\x1f", "ẞ", "ß", "\u2028a", "\u180ea", "\ufeffa", "\u200ba"])
-def test_lines_are_equal_as_python_has_it(lines: list[str]) -> None:
+def test_lines_are_equal_as_in_python(lines: list[str]) -> None:
     hashes = line_hashes(pa.array(lines, pa.string())).tolist()
     forms = [line.strip().lower() for line in lines]
     for i, one in enumerate(forms):
@@ -108,7 +108,7 @@ def test_pages_are_ordered_by_the_hex_digits_of_their_url() -> None:
 
 
 @pytest.mark.parametrize("cut", range(GLANCE - 14, GLANCE + 3, 2))
-def test_a_glance_counts_as_the_whole_does(cut: int) -> None:
+def test_a_glance_counts_as_the_whole_text_does(cut: int) -> None:
     """Texts whose third sentence ends around the place where the glance does."""
     head = "One here. " + "x" * (cut - 20) + " end."
     texts = pa.array([head + tail for tail in ("", " Dr. X", " A b.", " etc. and", " p. 3 b", " B. C d", " c d e f")])

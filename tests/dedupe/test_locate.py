@@ -1,4 +1,4 @@
-"""Where sentences stand: against the shards read whole, in few reads, and never from a file that was replaced."""
+"""Places of sentences: equal to those of a full read, in few reads, and never from a file that was replaced."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def write_spans(folder: str, unit: int, batches: list[list[str]]) -> list[tuple[
 
 
 @pytest.mark.parametrize("root", ["", "memory://places"])
-def test_places_are_found_as_in_the_shards_read_whole(tmp_path: Path, root: str) -> None:
+def test_places_equal_those_of_a_full_read(tmp_path: Path, root: str) -> None:
     dice, folder = random.Random(4), root or str(tmp_path)
     expected = {}
     for unit in (0, 1, 7):
@@ -68,7 +68,7 @@ def test_a_missing_unit_is_one_clear_error(tmp_path: Path) -> None:
 
 
 def test_each_unit_is_opened_once_and_no_folder_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twenty units that all repeat the first one and each other: not the square of their number."""
+    """Twenty units that all duplicate the first one and each other: the number of reads is not quadratic."""
     folder, units = str(tmp_path / "hashes"), []
     text = " ".join(f"Sentence {i} is here." for i in range(20))
     for number in range(20):
@@ -102,7 +102,7 @@ def test_each_unit_is_opened_once_and_no_folder_listed(tmp_path: Path, monkeypat
     assert len(opened) == len(set(opened)) <= 20
 
 
-def test_what_is_written_is_not_located_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_written_rows_are_not_located_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = str(tmp_path)
     packed = pack(place(0, np.array([0, 10])), place(5, np.array([3, 4])))
     write_duplicates(duplicates_folder(folder, 1), 0, 0, [packed])

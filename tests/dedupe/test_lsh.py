@@ -23,7 +23,7 @@ def test_bands_are_those_of_datasketch(threshold: float, permutations: int) -> N
     assert tuple(bands_for(threshold, permutations)) == peer._optimal_param(threshold, permutations, *lsh.WEIGHTS)
 
 
-def test_bands_that_datatrove_uses() -> None:
+def test_bands_are_those_of_datatrove() -> None:
     assert bands_for(0.8, 112) == Bands(14, 8)
 
 
@@ -55,7 +55,7 @@ def test_band_hashes_do_not_depend_on_batches() -> None:
 
 
 @pytest.mark.parametrize("threshold", [0.5, 0.8])
-def test_pairs_meet_as_often_as_theory_says(threshold: float) -> None:
+def test_pairs_meet_as_often_as_in_theory(threshold: float) -> None:
     """Signatures that agree in each position with a probability of s."""
     bands, count = bands_for(threshold, 64), 20_000
     for s in (threshold - 0.2, threshold, threshold + 0.1):
@@ -95,7 +95,7 @@ def test_small_buckets_are_complete_and_large_ones_linear() -> None:
     assert len(bucket_pairs(np.zeros(100_000, np.uint64), (np.arange(100_000),))) <= 2 * lsh.NEIGHBORS * 100_000
 
 
-def test_a_pair_of_two_bands_comes_once() -> None:
+def test_a_pair_of_two_bands_is_listed_once() -> None:
     buckets = np.array([1, 2, 1, 2], np.uint64)
     rows = np.array([0, 0, 1, 1])
     pairs = rows[bucket_pairs(buckets, (rows,))]

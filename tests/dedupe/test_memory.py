@@ -30,18 +30,18 @@ def test_the_smallest_budget_that_works_is_named_and_works() -> None:
     assert memory.plan(400 << 20, 8, 10**12).workers == 1
 
 
-def test_a_span_takes_what_rounds_are_planned_with() -> None:
+def test_the_memory_of_a_span_is_that_of_the_plan() -> None:
     assert abs(memory.SPAN_BYTES - exact_bytes(10**6, 1, 64) / 10**6) < 1
 
 
-def test_words_say_what_is_expected() -> None:
+def test_words_state_the_expected_peak() -> None:
     planned = memory.plan(1 << 30, 16, 10**9)
     assert planned.words(10**9) == (
         "about 7,812,500 spans in 1,000 MB of text: 2 workers, 2 rounds of comparison, an expected peak of 1,024 MiB"
     )
 
 
-def test_a_large_document_counts_and_one_that_is_too_large_is_said_to_be() -> None:
+def test_a_large_document_counts_and_one_that_is_too_large_is_reported() -> None:
     assert memory.plan(2 << 30, 16, 10**9, 4 << 20) == memory.plan(2 << 30, 16, 10**9)
     fits, exceeds = (memory.plan(1 << 30, 16, 10**8, size << 20) for size in (20, 40))
     assert fits.peak_bytes <= 1 << 30 < exceeds.peak_bytes
@@ -51,7 +51,7 @@ def test_a_large_document_counts_and_one_that_is_too_large_is_said_to_be() -> No
                                          "more than --memory-budget")  # fmt: skip
 
 
-def test_the_largest_document_is_read_off_the_shards(tmp_path: Path) -> None:
+def test_the_largest_document_is_read_from_footers(tmp_path: Path) -> None:
     def unit(name: str, *texts: str) -> ShardUnit:
         writer = shards.ShardWriter(str(tmp_path), name, schemas.DOCUMENTS, "parquet")
         for text in texts:

@@ -1,4 +1,4 @@
-"""A chain of methods that is killed goes on in the method it was in, and ends as if nothing had been."""
+"""A chain of methods that is killed resumes in the method it was in, and ends as an undisturbed one."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def units(tmp_path: Path) -> Iterator[list[ShardUnit]]:
 
 
 def fail_at(number: int, work: Any) -> Any:
-    """A unit's work, without its subclasses, that is killed at the unit of this number."""
+    """The work of a class, without its subclasses, killed at the unit of this number."""
     real = work.__call__
 
     def call(self: Any, unit: Any, advance: Any) -> Any:
@@ -59,7 +59,7 @@ def fail_at(number: int, work: Any) -> Any:
 
 
 @pytest.mark.parametrize("work", [CutLinesWork, CarryWork, CutWork], ids=lambda work: work.__name__)
-def test_killed_in_any_method_and_gone_on_with(
+def test_killed_in_any_method_and_resumed(
     work: type, units: list[ShardUnit], tmp_path: Path, straight: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = str(tmp_path / "out")
@@ -98,7 +98,7 @@ def test_a_dry_run_of_a_chain_finds_the_same(units: list[ShardUnit], tmp_path: P
     assert not (tmp_path / "out/documents").exists()
 
 
-def test_numbers_of_a_chain_are_told_by_method(straight: Any) -> None:
+def test_numbers_of_a_chain_are_reported_by_method(straight: Any) -> None:
     _, tallies, statistics = straight
     first, last = (statistics["methods"][name] for name in CHAIN.method)
     assert statistics["documents_in"] == first["documents_in"] == len(ROWS)
@@ -108,8 +108,8 @@ def test_numbers_of_a_chain_are_told_by_method(straight: Any) -> None:
     assert tallies["span:repeated"] == last["tallies"]["span:repeated"]
 
 
-def test_the_method_that_is_left_does_not_know_the_others(units: list[ShardUnit], tmp_path: Path) -> None:
-    """Units with offset maps give the same documents as units that do not."""
+def test_a_method_does_not_know_the_others(units: list[ShardUnit], tmp_path: Path) -> None:
+    """Units with offset maps give the same documents as units without."""
     methods.run(BeamEngine(1), Dedupe(), units, str(tmp_path / "a"), Silent())
     b = str(tmp_path / "b")
     exact_spans.run(Job(BeamEngine(1), Dedupe(), units, b, f"{b}/scratch", Silent()))

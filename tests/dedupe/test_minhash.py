@@ -29,7 +29,7 @@ DOCUMENTS = st.lists(st.lists(SENTENCE, max_size=6), max_size=4)
 
 
 def columns(documents: list[list[str]], gap: str = " ") -> Spans:
-    """Sentences of documents in one buffer, with ``gap`` behind each."""
+    """Sentences of documents in one buffer, with ``gap`` after each."""
     pieces = pa.array([p for d in documents for s in d for p in (s, gap)], pa.string())
     data, offsets = text_bytes(pieces)
     counts = np.cumsum([0, *map(len, documents)])
@@ -46,7 +46,7 @@ def test_words_equal_the_oracle(sentences: list[str], gap: str, fold: bool) -> N
 
 
 def test_every_character_is_in_a_word_or_in_none() -> None:
-    """All of Unicode through the byte path: one sentence a character, against the table's own rules."""
+    """All of Unicode through the byte path: one sentence per character, against the table's own rules."""
     characters = [chr(c) for c in range(0x30000) if not 0xD800 <= c < 0xE000]
     found = hash_words(columns([characters], ""))
     counts = np.diff(found.offsets)
@@ -110,7 +110,7 @@ def test_minima_of_any_ranges(count: int, ranges: int, seed: int, permutations: 
         assert (found[row] == (hashes[a:b, None] * multipliers).min(axis=0)).all()
 
 
-def test_the_same_span_signs_the_same_wherever_it_stands() -> None:
+def test_a_span_has_the_same_signature_everywhere() -> None:
     span = ["The red fox ran over the hill at dawn.", "Nobody saw it.", "It was gone before the sun had risen."]
     documents = [span, ["Before it all.", *span, "And so on and so on and on."], [*span, "Other words behind it."]]
     signer = Signer()
@@ -134,7 +134,7 @@ def test_nothing_to_sign() -> None:
 @pytest.mark.parametrize("size", [5, 20, 60, 1000])
 @pytest.mark.parametrize("similarity", [0.2, 0.5, 0.8, 0.95])
 def test_estimates_stay_within_binomial_bounds(size: int, similarity: float) -> None:
-    """Of many pairs of one Jaccard similarity the estimates have the mean and the variance of a binomial."""
+    """The estimates of many pairs of one Jaccard similarity have the mean and the variance of a binomial."""
     permutations, pairs = 64, 2000 if size < 1000 else 200
     random = np.random.default_rng(size)
     shared = round(size * similarity)

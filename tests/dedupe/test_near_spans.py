@@ -31,7 +31,7 @@ def test_an_edited_passage_is_cut_from_the_later_document(tmp_path: Path) -> Non
     assert rows[1][1].encode()[row["start"] : row["stop"]].decode() == row["text"]
 
 
-def test_overlapping_spans_of_one_document_are_not_repeats(tmp_path: Path) -> None:
+def test_overlapping_spans_of_one_document_are_not_duplicates(tmp_path: Path) -> None:
     """A very long sentence between short ones: spans that share it are similar, and cutting one would lose it."""
     dice = random.Random(2)
     long = " ".join(dice.choices(WORDS, k=300)).capitalize() + "."
@@ -42,7 +42,7 @@ def test_overlapping_spans_of_one_document_are_not_repeats(tmp_path: Path) -> No
 
 
 def test_copies_are_settled_before_bands(tmp_path: Path) -> None:
-    """Of many copies one is compared with others: no bucket holds the others."""
+    """Only one of many copies is compared with others: no bucket holds the others."""
     page = " ".join(passage(random.Random(8), 6))
     rows = [(f"c{i}", page) for i in range(3000)]
     done = near_documents(write_units(tmp_path / "in", [rows[:1000], rows[1000:]]), tmp_path / "out", WHOLE, 0.8)
@@ -53,7 +53,7 @@ def test_copies_are_settled_before_bands(tmp_path: Path) -> None:
     assert done.statistics["documents_out"] == 1
 
 
-def test_texts_without_words_are_no_repeats(tmp_path: Path) -> None:
+def test_texts_without_words_are_not_duplicates(tmp_path: Path) -> None:
     rows = [("a", ""), ("b", ""), ("c", "..."), ("d", "... !!! ???"), ("e", "... !!! ???"), ("f", "One."), ("g", "two")]
     for number, signing in enumerate((SPANS, WHOLE)):
         units = write_units(tmp_path / f"in{number}", [rows, []])
@@ -66,7 +66,7 @@ def test_texts_without_words_are_no_repeats(tmp_path: Path) -> None:
 
 
 def test_a_bucket_with_every_item_is_linear(tmp_path: Path) -> None:
-    """Bands of one value: nearly all items meet in some band, and no pair of all is listed."""
+    """Bands of one value: nearly all items meet in a band, and yet few pairs are listed."""
     dice = random.Random(10)
     page = passage(dice, 6)
     rows = [(f"n{i}", " ".join(edited(page, i % 14)) + f" End {i}.") for i in range(600)]

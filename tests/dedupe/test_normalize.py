@@ -74,7 +74,7 @@ def test_numbers_fold_only_on_request() -> None:
     assert set(sentence_hashes(pair, fold_numbers=True)[0]) == {xxhash.xxh3_64_intdigest(b"rose 0 0 in 0000")}
 
 
-def test_a_large_text_is_normalised_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_text_is_normalized_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
     found = sentence_spans(pa.array(["One. Two é! Three.\n...\nFour.", "", "Five is longer than a part. Six."]))
     whole = sentence_hashes(found)
     for size in (1, 5, 11, 40):

@@ -1,4 +1,4 @@
-"""Offsets in the text that came to the stage, after any cuts, against texts that carry their own offsets."""
+"""Offsets in the input text of the stage, after any cuts, against texts that carry their own offsets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MARKED = st.lists(st.lists(st.booleans(), max_size=12), max_size=5)
 
 
 def cut_once(texts: list[list[int]], cut: list[list[bool]], batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Cut every marked byte, run by run; a byte's value is of no interest, only where it stood."""
+    """Cut every marked byte, run by run; only the place of a byte matters, not its value."""
     _, ends = text_bytes(batch.column("text"))
     regions = []
     for document, row in enumerate(cut):

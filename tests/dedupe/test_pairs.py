@@ -1,4 +1,4 @@
-"""Pairs of similar items: against the slow oracle however the corpus is cut, and which band hashes are shared."""
+"""Pairs of similar items, against the slow oracle for any cut of the corpus, and shared band hashes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_slots_are_ranges_of_the_hash() -> None:
 
 @st.composite
 def corpora(draw: st.DrawFn) -> dict[str, str]:
-    """Documents made of passages with a word or two changed, so that near repeats are common."""
+    """Documents made of passages with a word or two changed, so that near-duplicates are common."""
     word = st.sampled_from(WORDS)
     passages = draw(st.lists(st.lists(st.lists(word, max_size=7), max_size=6), min_size=1, max_size=3))
     edits = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 6), word), max_size=2)

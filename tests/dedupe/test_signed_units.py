@@ -11,7 +11,7 @@ from tests.dedupe.in_process import near_spans, write_units
 from tests.dedupe.near_texts import SPANS, passage
 
 
-def test_items_open_anew_where_the_file_is_another(tmp_path: Path) -> None:
+def test_items_are_opened_again_if_the_file_was_replaced(tmp_path: Path) -> None:
     dice = random.Random(9)
     for text in (passage(dice, 4), passage(dice, 9)):
         units = write_units(tmp_path / "in", [[("a", " ".join(text))]])

@@ -1,4 +1,4 @@
-"""Folders as people download them, made by the classes of `transformers`, taken over and padded to 64."""
+"""Folders as people download them, written by the classes of `transformers`, adopted and padded to 64."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _albert(folder: Path) -> Any:
 
 
 def converted_by_4(folder: Path) -> None:
-    """What transformers 4 makes of a spiece.model alone: words are split at spaces only, so it is another family."""
+    """The conversion of a spiece.model alone by transformers 4: words are split at spaces only, another family."""
     scores = [0.0] * 5 + [-1.0 - 0.1 * k for k in range(len(ALBERT) - 5)]
     kinds = [files.CONTROL, files.UNKNOWN, *[files.CONTROL] * 3, *[files.NORMAL] * (len(ALBERT) - 5)]
     model = files.Model(tuple(ALBERT), tuple(scores), tuple(kinds), "unigram", b"")

@@ -1,4 +1,4 @@
-"""Text that breaks the GPT-2 split: apostrophes, white space of all widths, what stands at the edges of rows."""
+"""Text that breaks the GPT-2 split: apostrophes, white space of all widths, the edges of rows."""
 
 from __future__ import annotations
 

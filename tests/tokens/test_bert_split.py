@@ -76,7 +76,7 @@ def test_marks_that_are_reordered_go_to_the_library() -> None:
     assert rows_of(words) == [wordpiece.words(text, UNCASED) for text in texts]
 
 
-def test_a_splitter_travels_as_its_settings() -> None:
+def test_a_splitter_is_pickled_as_its_settings() -> None:
     assert pickle.loads(pickle.dumps(splitter_for(CASED))) is splitter_for(CASED)
 
 

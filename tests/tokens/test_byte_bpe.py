@@ -122,7 +122,7 @@ def test_what_transformers_saves_is_adopted(tmp_path: Path) -> None:
     assert (vocab.specials, vocab.family) == (odd.specials, odd.family)
 
 
-def test_entries_that_no_merge_makes_are_unused(tmp_path: Path) -> None:
+def test_entries_that_no_merge_produces_are_unused(tmp_path: Path) -> None:
     tokens = ("<s>", "<pad>", "</s>", "<unk>", *sorted(LETTERS), "<|endoftext|>", "hello", "madeupword0000", "<mask>")
     (tmp_path / "vocab.json").write_text(json.dumps({token: i for i, token in enumerate(tokens)}), "utf-8")
     (tmp_path / "merges.txt").write_text("#version: 0.2\n", "utf-8")
@@ -263,7 +263,7 @@ def test_a_small_corpus_is_filled_with_slots() -> None:
     assert len(learn(COUNTS.empty_table(), sections.Vocab(size=320, unused=0)).vocab.unused) == 320 - 261
 
 
-def test_very_long_words_teach_nothing() -> None:
+def test_very_long_words_are_not_learned_from() -> None:
     learned = learn(table({" the": 10, "-" * 2000: 4}), sections.Vocab(size=320, unused=0))
     assert learned.statistics["words_too_long"] == 1
     assert "--" not in learned.vocab.tokens
@@ -282,7 +282,7 @@ def test_pair_counts_stay_within_31_bits() -> None:
     assert byte_bpe._bound(table({"a" * 1000: 2**40, "b": 1}), 2**40) <= 2**30 / 1000 + 1
 
 
-def test_the_section_of_a_recipe_says_which_family() -> None:
+def test_the_recipe_decides_the_family() -> None:
     section = sections.Vocab(model="bpe", size=320, unused=3)
     assert families.segmentation_of(section) == GPT2
     counts = count_words(pa.array(["the lowest newer "] * 9), families.segmentation_of(section))

@@ -31,7 +31,7 @@ strings = st.text(LETTERS, min_size=1, max_size=4)
 
 
 def check(vocab: Vocab, texts: Sequence[str]) -> int:
-    """Ids are the library's, word by word; how many words were left to it."""
+    """Ids are the library's, word by word; returns how many words were left to it."""
     ids, lengths, left = vocab.family.column_encoder(vocab).encode(pa.array(texts, pa.string()))
     library = vocab.family.word_tokenizer(vocab)
     parts = np.split(ids, np.cumsum(lengths)[:-1]) if len(texts) else []
@@ -92,7 +92,7 @@ def test_merges_by_parts(pairs: list[tuple[int, int]], texts: list[str]) -> None
 
 
 def merges_of(numbers: list[tuple[int, int]], symbols: Sequence[str]) -> list[tuple[str, str]]:
-    """Merges of what is there already, in any order, some twice, some with a result that is there."""
+    """Merges of existing symbols, in any order, some twice, some with an existing result."""
     known, found = [*symbols], []
     for left, right in numbers:
         found.append((known[left % len(known)], known[right % len(known)]))

@@ -47,7 +47,7 @@ def test_counts_are_the_librarys(texts: list[str], lowercase: bool) -> None:
     assert list(as_dict(found).items()) == list(wordpiece.count(texts, BertSegmentation(lowercase)).items())
 
 
-def test_merging_on_the_way_changes_nothing(monkeypatch) -> None:
+def test_merging_early_changes_nothing(monkeypatch) -> None:
     texts = pa.array(["the cat sat on the mat " * 9, "the end"] * 5)
     expected = count_words(texts)
     monkeypatch.setattr(counts, "_MERGE_ROWS", 3)
@@ -162,7 +162,7 @@ def test_batches_and_merges_change_nothing(tmp_path: Path) -> None:
     assert len(digests) == 1
 
 
-def test_done_is_not_done_again(tmp_path: Path) -> None:
+def test_a_counted_shard_is_not_counted_again(tmp_path: Path) -> None:
     unit, work = shard(tmp_path, TEXTS), CountWork(str(tmp_path / "out"), BertSegmentation())
     first = work(unit, lambda _: None)
     Path(unit.path).unlink()
@@ -171,7 +171,7 @@ def test_done_is_not_done_again(tmp_path: Path) -> None:
     assert again.statistics == first.statistics
 
 
-def test_blocks_of_shards_merge_to_the_whole(tmp_path: Path) -> None:
+def test_blocks_of_shards_merge_to_the_counts_of_all(tmp_path: Path) -> None:
     blocks: dict[int, list[bytes]] = {}
     for number, texts in enumerate([TEXTS[:11], TEXTS[11:]]):
         out = tmp_path / f"out-{number}"

@@ -1,4 +1,4 @@
-"""Words are counted over all units, and over no others."""
+"""Words are counted over all units of a run and no others."""
 
 from __future__ import annotations
 

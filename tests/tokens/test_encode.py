@@ -139,7 +139,7 @@ def test_large_vocabularies_have_wide_ids() -> None:
     assert batch["ids"].to_pylist() == Encoder(UNCASED).encode(documents(SENTENCES))["ids"].to_pylist()
 
 
-def test_an_encoder_travels() -> None:
+def test_an_encoder_is_pickled_without_its_cache() -> None:
     batch = documents(SENTENCES)
     encoder = Encoder(UNCASED)
     first = encoder.encode(batch)
@@ -177,14 +177,14 @@ def test_real_text(shared_data: Path, name: str, lowercase: bool) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Marked(WordPiece):
-    """A family whose words are glued: a word begins at tokens with an even id only."""
+    """A family in which a word begins only at tokens with an even id."""
 
     def starts_word(self, vocab: Vocab) -> np.ndarray:
         return np.arange(vocab.size) % 2 == 0
 
 
 class Pairs:
-    """Joins each word of odd place in its row to the one before it."""
+    """Joins each word at an odd position of its row to the one before it."""
 
     def joined(self, words: Words) -> np.ndarray:
         places = np.arange(len(words.values)) - np.repeat(words.offsets[:-1], np.diff(words.offsets))
@@ -259,7 +259,7 @@ def units(model: str, lexicon: str = "") -> list[list[str]]:
 
 
 @pytest.mark.parametrize("model", FAMILIES)
-def test_white_space_parts_words(model: str) -> None:
+def test_white_space_separates_words(model: str) -> None:
     whole = [sentence.lower().split() for sentence in ("Hello, old York!", YORK[17:])]
     found = [[unit.lower() for unit in sentence] for sentence in units(model)]
     if model == "wordpiece":  # where punctuation is a word of its own
@@ -341,7 +341,7 @@ def test_very_long_words_and_lines() -> None:
     assert batch.to_pylist() == bpe_expected(texts, BPE)
 
 
-def test_a_full_cache_changes_nothing_of_bytes() -> None:
+def test_a_full_cache_changes_nothing_for_bytes() -> None:
     batch = documents(["".join(BPE_SENTENCES), "and others"])
     tight = Encoder(BPE, cache_bytes=300)
     assert [tight.encode(batch) for _ in range(3)] == [Encoder(BPE).encode(batch)] * 3
@@ -370,7 +370,7 @@ def test_nasty_files_as_bytes(shared_data: Path) -> None:
 
 
 def bpe_texts(path: Path, limit: int = 1_000_000) -> list[str]:
-    """The first million characters or so of a file."""
+    """About the first million characters of a file."""
     if path.suffix != ".gz":
         return [path.read_bytes()[:limit].decode("utf-8", "replace")]
     texts: list[str] = []

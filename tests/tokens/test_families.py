@@ -24,7 +24,7 @@ def test_the_docs_list_every_family() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(FAMILIES))
-def test_modules_offer_what_the_table_promises(name: str) -> None:
+def test_modules_have_what_families_need(name: str) -> None:
     row = FAMILIES[name]
     family, learner = (
         importlib.import_module(f"corpusforge.tokens.{name}") for name in (row.module, row.learner or row.module)
@@ -35,7 +35,7 @@ def test_modules_offer_what_the_table_promises(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(FAMILIES))
-def test_folders_hold_the_files_of_the_table(name: str) -> None:
+def test_folders_hold_the_files_of_the_family(name: str) -> None:
     shared = {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}
     module = importlib.import_module(f"corpusforge.tokens.{FAMILIES[name].module}")
     assert set(of_family(name).save_files()) - shared == set(module.FILES)

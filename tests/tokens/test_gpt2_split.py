@@ -70,12 +70,12 @@ def test_nothing_crosses_the_end_of_a_row() -> None:
     ]  # fmt: skip
 
 
-def test_the_text_is_kept_as_it_is() -> None:
+def test_the_text_is_unchanged() -> None:
     texts = ["  Zoë's\u3000東京 😀\n", "\x00 e\u0301 \u200b"]
     assert ["".join(row) for row in split(texts)] == texts
 
 
-def test_a_splitter_travels_as_its_settings() -> None:
+def test_a_splitter_is_pickled_as_its_settings() -> None:
     assert pickle.loads(pickle.dumps(splitter_for(PREFIXED))) is splitter_for(PREFIXED)
 
 

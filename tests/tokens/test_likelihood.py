@@ -57,7 +57,7 @@ def test_the_same_for_any_order_of_rows() -> None:
         assert learn(counts.take(order), sections.Vocab(size=1024, alphabet=64)) == whole
 
 
-def test_the_same_whatever_the_process() -> None:
+def test_the_same_in_every_process() -> None:
     settings = sections.Vocab(size=1024, alphabet=64, min_pair=2)
     assert len({learn(full_of_ties(), settings).vocab.digest for _ in range(2)}) == 1
 
@@ -90,7 +90,7 @@ def test_counts_of_64_bits() -> None:
     assert merge(prepared_of(words, 2), 0)[-2:] == ["ab", "cd"]
 
 
-def test_words_no_splitter_gives_teach_nothing() -> None:
+def test_words_that_no_splitter_produces_are_not_learned_from() -> None:
     assert merge(prepared_of({"a!b": 10, "cd": 2}, 5), 1)[-1:] == ["cd"]
 
 
@@ -111,7 +111,7 @@ in the valley moved but the river, nothing in the mill but the wheel, and the wh
 """
 
 
-def test_a_made_up_text_gives_what_it_always_gave() -> None:
+def test_the_pieces_of_a_made_up_text_are_frozen() -> None:
     counts = count_words(pa.array([GOLDEN]))
     settings = sections.Vocab(size=128, unused=0, alphabet=64, min_pair=3)
     ready = prepare(counts, settings)

@@ -36,7 +36,7 @@ def test_known_words_are_a_dictionary(parts: list[list[str]], asked: list[str]) 
 
 
 @given(st.lists(st.binary(min_size=1, max_size=4), unique=True, max_size=60), st.binary(max_size=6))
-def test_a_trie_finds_what_begins_here(tokens: list[bytes], text: bytes) -> None:
+def test_a_trie_finds_the_tokens_that_begin_here(tokens: list[bytes], text: bytes) -> None:
     trie = Trie(tokens, list(range(len(tokens))), [0] * len(tokens))
     rows = [np.array([byte], np.uint8) for byte in text]
     for at in range(len(text)):

@@ -76,7 +76,7 @@ def test_mask_units_of_a_lexicon_reach_the_tokens():
     assert "units_joined" not in Encoder(UNCASED).encode_counted(documents(["The fox."])).statistics
 
 
-def test_a_lexicon_is_its_content():
+def test_lexicons_of_equal_content_are_equal():
     one, other = lexicon([("a", "b")]), lexicon([("a", "c")])
     assert one == lexicon([("a", "b")])
     assert hash(one) == hash(lexicon([("a", "b")]))
@@ -107,7 +107,7 @@ VOCAB = arrange(["a", "##b"], 64, 0, SEGMENTATION)
 WORDS = Instances(mask_unit="whole-word")
 
 
-def test_what_settings_ask_for(tmp_path: Path) -> None:
+def test_joiners_of_settings(tmp_path: Path) -> None:
     path = tmp_path / "phrases.txt"
     path.write_text("new york\n")
     assert joiner_of(VOCAB, WORDS) is None
@@ -126,7 +126,7 @@ def test_what_settings_ask_for(tmp_path: Path) -> None:
         ({"mask_lexicon": "nowhere.txt"}, "no such lexicon"),
     ],
 )
-def test_settings_that_cannot_be(change: dict[str, str], what: str) -> None:
+def test_settings_that_contradict_each_other(change: dict[str, str], what: str) -> None:
     with pytest.raises(errors.CorpusForgeError, match=what):
         joiner_of(VOCAB, dataclasses.replace(WORDS, **change))
 

@@ -85,7 +85,7 @@ def test_ids_are_the_librarys_and_never_special(texts: list[str], name: str) -> 
 
 
 @pytest.mark.parametrize("name", sorted(VOCABS))
-def test_a_folder_loads_as_it_was(tmp_path: Path, name: str) -> None:
+def test_a_saved_folder_loads_as_the_same_vocabulary(tmp_path: Path, name: str) -> None:
     vocab = VOCABS[name]
     loaded = load_vocab(str(save(vocab, tmp_path)))
     assert loaded == vocab
@@ -170,7 +170,7 @@ def test_words_begin_with_the_mark() -> None:
 
 
 def trained_on_text(texts: list[str], algorithm: str, size: int) -> files.Model:
-    """What the library gives reading text. Unigram's depends on what stands beside a word: it is given sorted words."""
+    """The library's pieces from reading text. Unigram's depend on the neighbors of a word: it reads sorted words."""
     rows = [" ".join(word.removeprefix("▁") for word in ALBERT.splitter().words_of(text)) for text in texts]
     if algorithm == "unigram":
         rows = sorted(word for row in rows for word in row.split(" "))
@@ -249,7 +249,7 @@ def test_damaged_models_are_refused_with_reason(data: bytes) -> None:
         files.read_model(data)
 
 
-def test_models_are_read_as_they_were_written() -> None:
+def test_a_model_file_round_trips() -> None:
     for vocab in VOCABS.values():
         data = vocab.save_files()["spiece.model"]
         model = files.read_model(data)

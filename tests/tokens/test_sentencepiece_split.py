@@ -70,7 +70,7 @@ def test_rows_for_the_library_are_counted() -> None:
     assert split(["a\r\nb\r", "\r"], NMT).by_library == 0
 
 
-def test_a_splitter_travels_as_its_settings() -> None:
+def test_a_splitter_is_pickled_as_its_settings() -> None:
     assert pickle.loads(pickle.dumps(NMT.splitter())) is NMT.splitter()
 
 

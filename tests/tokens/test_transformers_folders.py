@@ -1,4 +1,4 @@
-"""Folders of every family in the `transformers` that is installed here, and folders of its classes taken over."""
+"""Folders of every family in the installed `transformers`, and folders of its classes adopted."""
 
 from __future__ import annotations
 

@@ -50,13 +50,13 @@ def test_saved_and_loaded_is_the_same(tmp_path: Path, vocab: Vocab) -> None:
     assert loaded.digest == vocab.digest
 
 
-def test_vocab_txt_alone_will_do(tmp_path: Path) -> None:
+def test_vocab_txt_alone_is_enough(tmp_path: Path) -> None:
     vocab = vocabulary(lowercase=False)
     folder = write(vocab, tmp_path / "v", without="tokenizer.json")
     assert load_vocab(str(folder)) == vocab
 
 
-def test_the_digest_sees_everything_that_decides_ids() -> None:
+def test_the_digest_covers_everything_that_decides_ids() -> None:
     vocab = vocabulary()
     other_order = (*vocab.tokens[:-2], vocab.tokens[-1], vocab.tokens[-2])
     others = [
@@ -115,7 +115,7 @@ def test_specials_that_text_could_produce_are_refused(token: str) -> None:
         Vocab(tokens, Specials(0, 1, 2, 3, 4), (), WordPiece())
 
 
-def test_a_token_stands_once() -> None:
+def test_a_token_occurs_once() -> None:
     with pytest.raises(ManifestInvalid, match="twice"):
         arrange(["a", "a"], 64, 0, BertSegmentation())
 

@@ -37,7 +37,7 @@ def test_ties_at_the_alphabet_limit_are_settled_by_code_point() -> None:
     assert kept == ["a", "b", "c", "d", "e", "f", "h", "t"]  # t, h, e are the most frequent; then the first five
 
 
-def test_layout_is_berts_where_there_are_slots_enough() -> None:
+def test_layout_is_berts_with_enough_slots() -> None:
     vocab = learn(full_of_ties(), sections.Vocab(size=1024)).vocab
     assert [vocab.tokens[i] for i in (0, 1, 99, 100, 101, 102, 103, 104)] == [
         "[PAD]", "[unused0]", "[unused98]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused99]"
@@ -47,7 +47,7 @@ def test_layout_is_berts_where_there_are_slots_enough() -> None:
     assert len(vocab.unused) == 128
 
 
-def test_layout_is_compact_where_there_are_not() -> None:
+def test_layout_is_compact_with_few_slots() -> None:
     vocab = learn(full_of_ties(), sections.Vocab(size=512, unused=7)).vocab
     assert vocab.tokens[:6] == ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused0]")
     assert len(vocab.unused) == 7
@@ -71,13 +71,13 @@ def test_frequent_words_become_pieces_and_the_alphabet_is_covered() -> None:
     assert {f"##{c}" for c in "lowernstq"} <= set(vocab.tokens)
 
 
-def test_characters_that_stand_alone_have_no_inner_piece() -> None:
+def test_characters_that_are_words_have_no_inner_piece() -> None:
     vocab = learn(table({"東": 5, "!": 5, "ab": 5}), sections.Vocab(size=64, unused=0)).vocab
     assert {"東", "!", "##a"} <= set(vocab.tokens)
     assert not {"##東", "##!"} & set(vocab.tokens)
 
 
-def test_words_outside_the_alphabet_teach_nothing() -> None:
+def test_words_outside_the_alphabet_are_not_learned_from() -> None:
     words = {"ab": 100, "aéb": 3}
     learned = learn(table(words), sections.Vocab(size=64, unused=0, alphabet=2))
     assert learned.statistics["words_outside_alphabet"] == 1
