@@ -3,11 +3,11 @@
     python -m venv PEER && PEER/bin/pip install -r benchmarks/requirements-datatrove.txt
     python benchmarks/dedupe_vs_datatrove.py --peer-python PEER/bin/python TEXT.jsonl.gz...
 
-Both read the same Parquet shards (id, text) and write Parquet. The corpus is the given text with repeats planted in
-it: every 20th document is copied whole, every 7th gets a passage of an earlier one. Each side runs in a process of
-its own, pinned to one core. Ours is measured twice: the stage's own steps in a plain loop, and the command
-``corpusforge dedupe --workers 1`` through Beam. Imports are not counted, but for the command they are, from its start
-to its end. Every round runs all sides, one after the other; figures are medians.
+Both read the same Parquet shards (id, text) and write Parquet. The corpus is the given text with planted duplicates:
+every 20th document is copied whole, every 7th gets a passage of an earlier one. Each side runs in a process of its own,
+pinned to one core. Ours is measured twice: the stage's own steps in a plain loop, and the command ``corpusforge dedupe
+--workers 1`` through Beam. Imports are counted only for the command, which is measured from its start to its end. Every
+round runs all sides, one after the other; figures are medians.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from typing import Any
 
 SHARDS = 4
 PARTITIONS = 4
-PIECE = 100_000
+CHUNK = 100_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Run:
 
 
 def read_texts(paths: list[str], limit: int) -> Iterator[str]:
-    """Texts of JSONL files, plain or .gz, as many bytes of each, up to ``limit`` in all; long ones in pieces."""
+    """Texts of JSONL files, plain or .gz, the same bytes of each, up to ``limit`` in all; long ones in chunks."""
     streams = [_read_file(path) for path in paths]
     read = [0] * len(streams)
     while streams and sum(read) < limit:
@@ -67,7 +67,7 @@ def _read_file(path: str) -> Iterator[str]:
     with gzip.open(path) if path.endswith(".gz") else Path(path).open("rb") as file:
         for line in file:
             text = json.loads(line)["text"]
-            yield from (text[start : start + PIECE] for start in range(0, len(text), PIECE))
+            yield from (text[start : start + CHUNK] for start in range(0, len(text), CHUNK))
 
 
 def plant(texts: Iterator[str]) -> Iterator[str]:
@@ -136,11 +136,11 @@ def run_ours(source: Path, output: Path) -> Run:
         for partition, block in span_blocks(folder, PARTITIONS, 0, 1, False, unit.number):
             by_partition.setdefault(partition, []).append(block)
     by_unit: dict[int, list[bytes]] = {}
-    for found in by_partition.values():
-        for number, packed in find_duplicates(found):
+    for blocks in by_partition.values():
+        for number, packed in find_duplicates(blocks):
             by_unit.setdefault(number, []).append(packed)
-    for number, many in by_unit.items():
-        write_duplicates(duplicates_folder(folder, 1), 0, number, many)
+    for number, blocks in by_unit.items():
+        write_duplicates(duplicates_folder(folder, 1), 0, number, blocks)
     clock.append(time.perf_counter())
     results = [CutWork(str(output), folder)(unit, lambda _: None) for unit in units]
     clock.append(time.perf_counter())
@@ -159,8 +159,8 @@ def run_command(source: Path, output: Path) -> Run:
     command = [sys.executable, "-m", "corpusforge", "dedupe", str(source), "--output", str(output / "stage")]
     subprocess.run([*command, "--workers", "1"], check=True, stdout=subprocess.DEVNULL)
     seconds = time.perf_counter() - start
-    found = json.loads((output / "stage/manifest.json").read_text())["statistics"]
-    return Run({"all": seconds}, found["documents_out"], found["text_bytes_out"], _versions("apache-beam"))
+    counts = json.loads((output / "stage/manifest.json").read_text())["statistics"]
+    return Run({"all": seconds}, counts["documents_out"], counts["text_bytes_out"], _versions("apache-beam"))
 
 
 def run_datatrove(source: Path, output: Path) -> Run:
@@ -220,7 +220,7 @@ def run_side(python: str, side: str, source: Path, folder: Path) -> Run:
 
 
 def be_side(side: str, source: Path, output: Path) -> None:
-    """What the process of one side does."""
+    """Run in the process of one side."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     run = {"ours": run_ours, "command": run_command, "datatrove": run_datatrove}[side](source, output)
     (output / "figures.json").write_text(json.dumps(dataclasses.asdict(run)))
@@ -263,7 +263,7 @@ def main() -> None:
         for _ in range(given.rounds):
             for side, python in sides.items():
                 runs[side].append(run_side(python, side, folder / "in", folder))
-        speeds = {side: show(side, found, size) for side, found in runs.items()}
+        speeds = {side: show(side, of_side, size) for side, of_side in runs.items()}
         if given.peer_python:
             for side in ("ours", "command"):
                 print(f"{side} / datatrove: {speeds[side] / speeds['datatrove']:.1f}")

@@ -1,12 +1,12 @@
-"""Recall of near-duplicate documents: Wikipedia articles that stand in several dumps, against brute force.
+"""Recall of near-duplicate documents: Wikipedia articles that occur in several dumps, against brute force.
 
     python benchmarks/document_recall.py enwiki-multidump-dev.jsonl.gz [OTHER.jsonl.gz...]
 
 The truth is the Jaccard similarity of every pair of these documents, by Python sets of word 5-shingles, without
-signatures or bands. For each threshold: how many pairs are that similar; the share of them that meets in a band, as the
-mean over many seeds of the signatures, beside what LSH theory says for the similarities of these very pairs; how many
-pairs belong into one group (connected components of the true pairs), how many of these the stage groups, how many it
-misses, and how many others it groups. Files after the first add documents to the stage's input.
+signatures or bands. For each threshold: the pairs that are at least that similar; the share of them that meets in a
+band, as the mean over many seeds of the signatures, beside the share in LSH theory for the similarities of these pairs;
+the pairs that belong to one group (connected components of the true pairs), those that the stage groups, those that it
+misses, and those that it groups needlessly. Files after the first add documents to the stage's input.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from near_span_recall import words_of
 
 from corpusforge import shards
 from corpusforge.beam.engine import BeamEngine
 from corpusforge.dedupe import methods
 from corpusforge.dedupe.lsh import band_hashes, bands_for, bucket_pairs
 from corpusforge.dedupe.minhash import Signer
-from corpusforge.dedupe.normalize import normalize
 from corpusforge.progress import Silent
 from corpusforge.schemas import DOCUMENTS
 from corpusforge.sections import Dedupe
@@ -38,17 +38,17 @@ from corpusforge.units import ShardUnit
 
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
 OTHERS = 2000
-PIECE = 100_000
+LONGEST = 100_000
 
 
 def read(paths: list[str]) -> tuple[list[str], int]:
-    """Texts of all files, and how many are of the first."""
+    """Texts of all files, and the number of those of the first."""
     texts: list[str] = []
     first = 0
     for path in paths:
         with gzip.open(path, "rt", encoding="utf-8") as file:
             rows = [json.loads(line)["text"] for line in file]
-        texts += rows if not first else [row[:PIECE] for row in rows[:OTHERS]]
+        texts += rows if not first else [row[:LONGEST] for row in rows[:OTHERS]]
         first = first or len(rows)
     return texts, first
 
@@ -57,8 +57,8 @@ def brute_force(texts: list[str], words: int = 5) -> dict[tuple[int, int], float
     """Similarity of every pair of documents that share a shingle."""
     sets = []
     for text in texts:
-        found = " ".join(form for form in normalize(sentence_spans(pa.array([text]))).to_pylist() if form).split(" ")
-        sets.append({tuple(found[i : i + words]) for i in range(max(1, len(found) - words + 1))})
+        row = [word for word in words_of([text]) if word]
+        sets.append({tuple(row[i : i + words]) for i in range(max(1, len(row) - words + 1))})
     pairs = {}
     for i, j in combinations(range(len(sets)), 2):
         shared = len(sets[i] & sets[j])
@@ -93,7 +93,7 @@ def run_stage(texts: list[str], threshold: float) -> list[dict[str, Any]]:
 
 
 def joined(pairs: set[tuple[int, int]], count: int) -> set[tuple[int, int]]:
-    """All pairs of documents that hang together through these."""
+    """All pairs of documents in one connected component of these."""
     label = list(range(count))
     for a, b in sorted(pairs):
         old, new = label[b], label[a]
@@ -102,7 +102,7 @@ def joined(pairs: set[tuple[int, int]], count: int) -> set[tuple[int, int]]:
 
 
 def main() -> None:
-    """Print a row a threshold."""
+    """Print one row per threshold."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("texts", nargs="+", help="JSONL files with a text column, .gz")
     parser.add_argument("--seeds", type=int, default=100, help="seeds of signatures for the mean (default 100)")
@@ -115,14 +115,16 @@ def main() -> None:
     print("threshold | bands | pairs | theory | in a band | to group | grouped | missed | needless")
     for threshold in THRESHOLDS:
         bands = bands_for(threshold, Signer().permutations)
-        alike = {pair for pair, similarity in truth.items() if similarity >= threshold}
-        theory = float(np.mean(bands.recall(np.array([truth[pair] for pair in alike]))))
-        shares = [len(alike & candidates(texts[:first], threshold, seed)) / len(alike) for seed in range(given.seeds)]
-        found = {pair for pair in _members(run_stage(texts, threshold)) if min(pair) < first}
-        wanted = joined(alike, first)
-        shown = f"{threshold} | {bands.bands} x {bands.rows} | {len(alike)} | {theory:.3f} | {np.mean(shares):.3f}"
-        missed, needless = len(wanted - found), len(found - wanted)
-        print(f"{shown} | {len(wanted)} | {len(wanted & found)} | {missed} | {needless}", flush=True)
+        similar = {pair for pair, similarity in truth.items() if similarity >= threshold}
+        theory = float(np.mean(bands.recall(np.array([truth[pair] for pair in similar]))))
+        shares = [
+            len(similar & candidates(texts[:first], threshold, seed)) / len(similar) for seed in range(given.seeds)
+        ]
+        grouped = {pair for pair in _members(run_stage(texts, threshold)) if min(pair) < first}
+        wanted = joined(similar, first)
+        shown = f"{threshold} | {bands.bands} x {bands.rows} | {len(similar)} | {theory:.3f} | {np.mean(shares):.3f}"
+        missed, needless = len(wanted - grouped), len(grouped - wanted)
+        print(f"{shown} | {len(wanted)} | {len(wanted & grouped)} | {missed} | {needless}", flush=True)
 
 
 def _members(clusters: list[dict[str, Any]]) -> set[tuple[int, int]]:

@@ -4,11 +4,10 @@
         [--model unigram] [--normalization albert] [--learn]
 
 The vocabulary is learned from the first tenth of the text. Both sides get the same sentences; the package encodes them
-with the spiece.model that stands in our folder, which holds the same normalisation. Ids are compared, every one, with
-`tokenizers` (which must agree) and with the package (sentences that differ are counted: equal sums of scores are
-broken by rounding). ``cold``: the encoder has seen nothing yet; ``warm``: it has seen this text. Seconds are
-those of the processor. ``--learn`` also measures learning: the package reading the text, and ours counting words first,
-its rules included.
+with the spiece.model in our folder, which holds the same normalization. Every id is compared with `tokenizers` (which
+must agree) and with the package (sentences that differ are counted: ties of scores are broken by rounding). ``cold``:
+the encoder has seen nothing yet; ``warm``: it has seen this text. Seconds are those of the processor. ``--learn`` also
+measures learning: the package reading the text, and ours counting words first, its rules included.
 """
 
 from __future__ import annotations
@@ -63,13 +62,13 @@ def learn_by_package(texts: list[str], settings: argparse.Namespace) -> bytes:
 
 
 def differing(vocab: Vocab, documents: pa.RecordBatch, sentences: list[str], peer: Any) -> tuple[int, int]:
-    """Tokens, and sentences that the package encodes otherwise; ends where `tokenizers` differs."""
+    """Tokens, and sentences that the package encodes differently; exits if `tokenizers` differs."""
     ours = Encoder(vocab).encode(documents)["ids"].flatten().to_numpy()
     library = vocab.library_tokenizer(added=False)
-    theirs = [e.ids for e in library.encode_batch_fast(sentences, add_special_tokens=False)]
-    if not np.array_equal(ours, np.concatenate([np.array(ids, ours.dtype) for ids in theirs])):
+    expected = [e.ids for e in library.encode_batch_fast(sentences, add_special_tokens=False)]
+    if not np.array_equal(ours, np.concatenate([np.array(ids, ours.dtype) for ids in expected])):
         sys.exit("ids differ from the library's: the figures would mean nothing")
-    return len(ours), sum(a != b for a, b in zip(theirs, peer.encode(sentences, num_threads=1), strict=True))
+    return len(ours), sum(a != b for a, b in zip(expected, peer.encode(sentences, num_threads=1), strict=True))
 
 
 def main() -> None:

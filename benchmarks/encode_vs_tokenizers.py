@@ -3,12 +3,12 @@
     python benchmarks/encode_vs_tokenizers.py TEXT.jsonl.gz... [--megabytes 50] [--rounds 5] [--size 30528] [--cased]
         [--model bpe]
 
-The vocabulary is learned from the first tenth of the text. Both sides get the same sentences; their ids are compared,
-every one, before a figure is printed. ``cold``: the encoder has seen nothing yet, as at the start of a shard;
+The vocabulary is learned from the first tenth of the text. Both sides get the same sentences; every id is compared
+before a figure is printed. ``cold``: the encoder has seen nothing yet, as at the start of a shard;
 ``warm``: it has seen this text. Seconds are those of the processor, so that other work on the machine counts little.
-The library's side of counting is its normaliser and pre-tokeniser with a Counter.
-With ``--model bpe`` (byte-level, as GPT-2 and RoBERTa cut) `tiktoken` encodes too where it is installed, with the same
-merges; how many of its sentences have the same ids is printed.
+The library's side of counting is its normalizer and pre-tokenizer with a Counter.
+With ``--model bpe`` (byte-level, as in GPT-2 and RoBERTa) `tiktoken` encodes too if it is installed, with the same
+merges; the number of sentences with other ids is printed.
 """
 
 from __future__ import annotations
@@ -19,21 +19,19 @@ os.environ["RAYON_NUM_THREADS"] = "1"  # both read when the library is first imp
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 import argparse
-import gzip
 import importlib
-import json
 import platform
 import statistics
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import tokenizers
+from signatures_vs_datasketch import read_texts
 from tokenizers import pre_tokenizers
 
 from corpusforge import sections
@@ -47,22 +45,8 @@ from corpusforge.tokens.gpt2_split import BYTES, GPT2, Gpt2Segmentation
 from corpusforge.tokens.vocab import Vocab
 
 
-def read_texts(paths: list[str], limit: int) -> list[str]:
-    """Texts of JSONL files (plain or .gz, column ``text``) up to ``limit`` bytes."""
-    texts: list[str] = []
-    size = 0
-    for path in paths:
-        with gzip.open(path) if path.endswith(".gz") else Path(path).open("rb") as file:
-            for line in file:
-                texts.append(json.loads(line)["text"])
-                size += len(texts[-1].encode())
-                if size >= limit:
-                    return texts
-    return texts
-
-
 def median_seconds(rounds: int, *works: Callable[[], Any]) -> list[float]:
-    """Median processor seconds of each piece of work; every round does each once, one after the other."""
+    """Median processor seconds of each function; every round runs each once, one after the other."""
     taken: list[list[float]] = [[] for _ in works]
     for _ in range(rounds):
         for times, work in zip(taken, works, strict=True):
@@ -73,29 +57,29 @@ def median_seconds(rounds: int, *works: Callable[[], Any]) -> list[float]:
 
 
 def assert_same(vocab: Vocab, documents: pa.RecordBatch, sentences: list[str]) -> int:
-    """Every id of ours equals the library's; how many there are."""
+    """Check that every id of ours equals the library's; returns their number."""
     ours = Encoder(vocab).encode(documents)["ids"].flatten().to_numpy()
     library = vocab.library_tokenizer(added=False)
-    theirs = library.encode_batch_fast(sentences, add_special_tokens=False)
-    same = np.array_equal(ours, np.concatenate([np.array(e.ids, ours.dtype) for e in theirs]))
+    expected = library.encode_batch_fast(sentences, add_special_tokens=False)
+    same = np.array_equal(ours, np.concatenate([np.array(e.ids, ours.dtype) for e in expected]))
     if not same:
         sys.exit("ids differ: the figures would mean nothing")
     return len(ours)
 
 
 def count_by_library(vocab: Vocab, texts: list[str]) -> Counter[str]:
-    """What `count_words` does, document by document."""
-    found: Counter[str] = Counter()
+    """As `count_words`, document by document."""
+    counts: Counter[str] = Counter()
     if isinstance(vocab.segmentation, Gpt2Segmentation):
-        cut = vocab.segmentation.pre_tokenizer()
+        splitter = vocab.segmentation.pre_tokenizer()
         for document in texts:
-            found.update(word for word, _ in cut.pre_tokenize_str(document))
-        return found
+            counts.update(word for word, _ in splitter.pre_tokenize_str(document))
+        return counts
     assert isinstance(vocab.segmentation, BertSegmentation)
-    normalizer, cut = vocab.segmentation.normalizer(), pre_tokenizers.BertPreTokenizer()
+    normalizer, splitter = vocab.segmentation.normalizer(), pre_tokenizers.BertPreTokenizer()
     for document in texts:
-        found.update(word for word, _ in cut.pre_tokenize_str(normalizer.normalize_str(document)))
-    return found
+        counts.update(word for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(document)))
+    return counts
 
 
 def assert_same_counts(vocab: Vocab, column: pa.StringArray) -> None:
@@ -139,7 +123,7 @@ def learn_from(texts: list[str], size: int, lowercase: bool | None) -> Vocab:
 
 
 def sentences_of(column: pa.StringArray, keeps_space: bool) -> list[str]:
-    """The sentences of documents, with the white space between two at the head of the second where it counts."""
+    """The sentences of documents, with the white space between two at the head of the second if ``keeps_space``."""
     spans = splitter.sentence_spans(column)
     begins = spans.starts
     if keeps_space:
@@ -151,7 +135,7 @@ def sentences_of(column: pa.StringArray, keeps_space: bool) -> list[str]:
 
 
 def left_to_library(vocab: Vocab, column: pa.StringArray) -> str:
-    """How many distinct words are not encoded by columns, as a sentence."""
+    """The number of distinct words that are not encoded by columns, as a sentence."""
     words = count_words(column, vocab.segmentation)["word"].combine_chunks()
     left = int(vocab.family.column_encoder(vocab).encode(words).left.sum())
     return f"{left:,} of {len(words):,} distinct words are encoded by the library"
@@ -166,13 +150,13 @@ def tiktoken_work(vocab: Vocab, sentences: list[str]) -> dict[str, Callable[[], 
     except ModuleNotFoundError:
         print("tiktoken is not installed: left out\n")
         return {}
-    made = set(BYTES) | {left + right for left, right in vocab.family.merges}
-    ranks = {bytes(BYTES[c] for c in token): i for i, token in enumerate(vocab.tokens) if token in made}
+    reachable = set(BYTES) | {left + right for left, right in vocab.family.merges}
+    ranks = {bytes(BYTES[c] for c in token): i for i, token in enumerate(vocab.tokens) if token in reachable}
     pattern = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
     encoding = tiktoken.Encoding("corpusforge", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
     library = vocab.library_tokenizer(added=False)
-    theirs = [e.ids for e in library.encode_batch_fast(sentences, add_special_tokens=False)]
-    other = sum(encoding.encode_ordinary(s) != ids for s, ids in zip(sentences, theirs, strict=True))
+    expected = [e.ids for e in library.encode_batch_fast(sentences, add_special_tokens=False)]
+    other = sum(encoding.encode_ordinary(s) != ids for s, ids in zip(sentences, expected, strict=True))
     print(f"tiktoken {tiktoken.__version__}: {other:,} of {len(sentences):,} sentences have other ids\n")
     return {"encode, tiktoken": lambda: [encoding.encode_ordinary(sentence) for sentence in sentences]}
 

@@ -3,15 +3,15 @@
     python -m venv PEER && PEER/bin/pip install -r benchmarks/requirements-datatrove.txt
     python benchmarks/minhash_vs_datatrove.py --peer-python PEER/bin/python TEXT.jsonl.gz...
 
-All read the same Parquet shards (id, text) and write Parquet. The corpus is the given text; every 20th document comes a
-second time whole, every 15th with a word in a hundred changed. Ours is the command ``corpusforge dedupe --workers 1
+All read the same Parquet shards (id, text) and write Parquet. The corpus is the given text; every 20th document is
+repeated whole, every 15th with a word in a hundred changed. Ours is the command ``corpusforge dedupe --workers 1
 --method ...``, from process start to process end, through Beam. datatrove runs the four steps of its own example
 (examples/minhash_deduplication.py: signatures of 14 buckets of 8 hashes, word 5-grams); its imports and spaCy's set-up
 are not counted. Each side runs in a process of its own pinned to one core; every round runs all sides, one after the
 other; figures are medians.
 
-``cpu``: processor seconds of the same steps, which other work on the machine changes little. ``planted``: how many of
-the planted copies were dropped (or, for spans, cut to a half or less).
+``cpu``: processor seconds of the same steps, which other work on the machine affects little. ``planted``: the share
+of planted copies that were dropped (or, for spans, cut to a half or less).
 """
 
 from __future__ import annotations
@@ -97,12 +97,12 @@ def run_datatrove(source: Path, output: Path) -> tuple[dict[str, float], float, 
     def reader() -> Any:
         return ParquetReader(str(source / "documents"), text_key="text", id_key="id")
 
-    sigs, buckets, gone, kept = (str(output / name) for name in ("sigs", "buckets", "gone", "kept"))
+    sigs, buckets, dropped, kept = (str(output / name) for name in ("sigs", "buckets", "dropped", "kept"))
     steps = {
         "sign": ([reader(), MinhashDedupSignature(output_folder=sigs, config=config, language="en")], SHARDS),
         "buckets": ([MinhashDedupBuckets(input_folder=sigs, output_folder=buckets, config=config)], config.num_buckets),
-        "cluster": ([MinhashDedupCluster(input_folder=buckets, output_folder=gone, config=config)], 1),
-        "filter": ([reader(), MinhashDedupFilter(input_folder=gone), ParquetWriter(kept)], SHARDS),
+        "cluster": ([MinhashDedupCluster(input_folder=buckets, output_folder=dropped, config=config)], 1),
+        "filter": ([reader(), MinhashDedupFilter(input_folder=dropped), ParquetWriter(kept)], SHARDS),
     }
     seconds, before = {}, spent()
     for name, (pipeline, tasks) in steps.items():
@@ -113,7 +113,7 @@ def run_datatrove(source: Path, output: Path) -> tuple[dict[str, float], float, 
 
 
 def found_copies(source: Path, kept: Path) -> tuple[int, float]:
-    """How many documents are left, and the share of planted pairs of which one is gone or cut to a half."""
+    """The number of documents left, and the share of planted pairs of which one is dropped or cut to a half."""
     import pyarrow.parquet as pq
 
     sizes: dict[str, dict[int, int]] = {"before": {}, "after": {}}
@@ -123,15 +123,15 @@ def found_copies(source: Path, kept: Path) -> tuple[int, float]:
             for document, text in zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True):
                 sizes[name][int(document, 16)] = len(text)
     planted = json.loads((source / "planted.json").read_text())
-    gone = [
+    dropped = [
         any(2 * sizes["after"].get(number, 0) <= sizes["before"][number] for number in (first, first + 1))
         for first in planted
     ]
-    return len(sizes["after"]), sum(gone) / max(1, len(gone))
+    return len(sizes["after"]), sum(dropped) / max(1, len(dropped))
 
 
 def be_side(side: str, source: Path, output: Path) -> None:
-    """What the process of one side does."""
+    """Run in the process of one side."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     if side == "datatrove":
         (seconds, cpu, kept), versions = (
@@ -192,10 +192,10 @@ def main() -> None:
             for side in sides:
                 python = given.peer_python if side == "datatrove" else sys.executable
                 runs[side].append(run_side(python, side, source))
-        speeds = {side: show(side, found, size) for side, found in runs.items()}
+        speeds = {side: show(side, of_side, size) for side, of_side in runs.items()}
         if given.peer_python:
             for side in SIDES[:2]:
-                ratios = [ours / theirs for ours, theirs in zip(speeds[side], speeds["datatrove"], strict=True)]
+                ratios = [ours / peer for ours, peer in zip(speeds[side], speeds["datatrove"], strict=True)]
                 print(f"{side} / datatrove: {ratios[0]:.1f}, by processor seconds {ratios[1]:.1f}")
 
 

@@ -1,4 +1,4 @@
-"""How many near copies of three-sentence spans are found, against the theory of the bands and the true similarity.
+"""Recall of near-duplicate spans of three sentences, against the theory of the bands and the true similarity.
 
     python benchmarks/near_span_recall.py TEXT.jsonl.gz... [--spans 40000] [--threshold 0.8] [--permutations 64]
 
@@ -6,13 +6,13 @@ Spans of three sentences of real text, and for each a copy with planted edits: w
 neighbors swapped, one to three of them. The truth is brute force: the Jaccard similarity of the two Python sets of
 word shingles. By that similarity the table gives
 
-- ``pairs``: how many such pairs there are;
-- ``meet``: the share that meets in a band, and ``theory``: what the curve 1 - (1 - s^r)^b says of these very pairs;
+- ``pairs``: the number of such pairs;
+- ``meet``: the share that meets in a band, and ``theory``: that of the curve 1 - (1 - s^r)^b for these pairs;
 - ``signature``: the share that meets and whose signatures agree in at least the threshold;
 - ``exact``: the share that meets and whose true similarity, from the hashes of shingles, is at least the threshold.
 
-Below it: precision (how many of those found are in truth at least as similar as the threshold, and within 0.1 of it)
-and recall (how many of those that are so similar are found), and pairs of spans that were not planted.
+Below it: precision (the share of pairs found that are truly at least as similar as the threshold, or within 0.1 of it)
+and recall (the share of pairs that similar which are found), and pairs of spans that were not planted.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ EDITS = ("change", "insert", "drop", "swap")
 
 
 def read_spans(paths: list[str], count: int) -> list[list[str]]:
-    """Runs of three sentences that do not overlap, from JSONL files, as many from each."""
-    found: list[list[str]] = []
+    """Runs of three sentences that do not overlap, from JSONL files, the same number from each."""
+    runs: list[list[str]] = []
     for number, path in enumerate(paths, 1):
         with gzip.open(path) if path.endswith(".gz") else Path(path).open("rb") as file:
             for line in file:
                 spans = sentence_spans(pa.array([json.loads(line)["text"][:200_000]], pa.string()))
                 sentences = byte_slices(spans.data, spans.starts, spans.stops).to_pylist()
-                found += [sentences[i : i + LENGTH] for i in range(0, len(sentences) - LENGTH + 1, LENGTH)]
-                if len(found) >= count * number // len(paths):
-                    del found[count * number // len(paths) :]
+                runs += [sentences[i : i + LENGTH] for i in range(0, len(sentences) - LENGTH + 1, LENGTH)]
+                if len(runs) >= count * number // len(paths):
+                    del runs[count * number // len(paths) :]
                     break
-    return found
+    return runs
 
 
 def edited(span: list[str], draw: random.Random, vocabulary: list[str]) -> list[str]:
@@ -147,15 +147,15 @@ def report(truth, met, by_signature, by_set, threshold, theory) -> None:  # type
         if chosen.sum():
             shares = [column[chosen].mean() for column in (met, theory, by_signature, by_set)]
             print(f"| {low:.2f} - {high:.2f} | {chosen.sum()} |", " | ".join(f"{share:.3f}" for share in shares), "|")
-    alike = truth >= threshold
-    for name, found in (("signature", by_signature), ("exact", by_set)):
-        print(f"{name}: precision {alike[found].mean():.4f}, within 0.1 of the threshold", end=" ")
-        print(f"{(truth[found] >= threshold - 0.1).mean():.4f}; recall {found[alike].mean():.4f}", end=" ")
-        print(f"(theory of the bands {theory[alike].mean():.4f})")
+    similar = truth >= threshold
+    for name, matches in (("signature", by_signature), ("exact", by_set)):
+        print(f"{name}: precision {similar[matches].mean():.4f}, within 0.1 of the threshold", end=" ")
+        print(f"{(truth[matches] >= threshold - 0.1).mean():.4f}; recall {matches[similar].mean():.4f}", end=" ")
+        print(f"(theory of the bands {theory[similar].mean():.4f})")
 
 
 def unplanted(signatures, bands, sets, rows, threshold) -> None:  # type: ignore[no-untyped-def]
-    """Pairs among the originals that meet and look alike, and how many of them are."""
+    """Pairs of originals that meet, those whose signatures are similar, and those that are similar."""
     hashes = band_hashes(signatures, bands)
     order = np.argsort(hashes, axis=0)
     pairs = set()
@@ -166,11 +166,11 @@ def unplanted(signatures, bands, sets, rows, threshold) -> None:  # type: ignore
     if pairs:
         first, second = (np.array(side) for side in zip(*sorted(pairs), strict=True))
         truth = jaccard(sets.take(rows[first]), sets.take(rows[second]))
-        alike = similarity(signatures[first], signatures[second]) >= np.float32(threshold)
+        by_signature = similarity(signatures[first], signatures[second]) >= np.float32(threshold)
         print(
-            f"not planted: {len(pairs)} pairs meet, {alike.sum()} look alike, {(truth >= threshold).sum()} are", end=" "
+            f"not planted: {len(pairs)} pairs meet, {by_signature.sum()} have similar signatures,",
+            f"{(truth >= threshold).sum()} are similar (both: {(by_signature & (truth >= threshold)).sum()})",
         )
-        print(f"(both: {(alike & (truth >= threshold)).sum()})")
 
 
 if __name__ == "__main__":

@@ -3,14 +3,15 @@
     python -m venv PEER && PEER/bin/pip install -r benchmarks/requirements-signatures.txt
     python benchmarks/signatures_vs_datasketch.py --peer-python PEER/bin/python TEXT.jsonl.gz...
 
-All sign the same documents with as many permutations. ``from text`` begins with the text: ours finds words (and, for
-``ours: spans``, which signs every span of three sentences, sentences) and lower case and hashes shingles of five words;
-the peers are handed lower-case words split at white space and joined to shingles in Python, as their examples do.
+All sign the same documents with the same number of permutations. ``from text`` starts with the text: ours finds words
+(and sentences for ``ours: spans``, which signs every span of three), lower-cases them and hashes shingles of five
+words; the peers get lower-case words split at white space and joined to shingles in Python, as in their examples.
 ``shingles ready`` leaves that out: only the library is measured, with the hashing of shingles for the peers and without
 it for ours.
 
 Every side also signs pairs of a document and an edited copy. ``error`` is the root mean square difference of its
-estimates from the true Jaccard similarity, in units of what a binomial of so many permutations has (1.00 is perfect).
+estimates from the true Jaccard similarity, in units of the error of a binomial of that many permutations (1.00 is
+perfect).
 
 Every round runs all sides one after the other, each in a process of its own pinned to one core; figures are medians,
 by processor seconds.
@@ -53,17 +54,17 @@ def read_texts(paths: list[str], limit: int) -> list[str]:
 
 
 def edited_pairs(texts: list[str]) -> list[str]:
-    """Documents of 300 words and, behind each, a copy with up to 40 words replaced."""
+    """Documents of 300 words, each followed by a copy with up to 40 words replaced."""
     draw = random.Random(1)
-    found: list[str] = []
+    pairs: list[str] = []
     for text in texts:
         words = "".join(c if c.isalnum() or c == " " else " " for c in text.lower()).split()[:300]
-        if len(words) == 300 and len(found) < 2 * PAIRS:
+        if len(words) == 300 and len(pairs) < 2 * PAIRS:
             copy = list(words)
             for _ in range(draw.randint(0, 40)):
                 copy[draw.randrange(300)] = "replaced"
-            found += [" ".join(words), " ".join(copy)]
-    return found
+            pairs += [" ".join(words), " ".join(copy)]
+    return pairs
 
 
 def shingles(text: str) -> list[bytes]:
@@ -75,7 +76,7 @@ def shingles(text: str) -> list[bytes]:
 def sign_ours(
     texts: list[str], permutations: int, spans: bool
 ) -> tuple[dict[str, Callable[[], Any]], Callable[..., Any]]:
-    """What is timed, and how signatures are read."""
+    """The functions to time, and one that signs texts."""
     import pyarrow as pa
 
     from corpusforge.dedupe.minhash import Signer
@@ -90,19 +91,19 @@ def sign_ours(
             return signer.shingles(sentence_spans(column)).span_sets()
         return signer.shingles(whole_documents(column)).document_sets()
 
-    def rows(some: list[str]) -> Any:
-        return signer.sign(signer.shingles(whole_documents(pa.array(some, pa.string()))).document_sets())[0]
+    def rows(texts: list[str]) -> Any:
+        return signer.sign(signer.shingles(whole_documents(pa.array(texts, pa.string()))).document_sets())[0]
 
     ready = [sets(batch) for batch in batches]
     runs = {
         "from text": lambda: [signer.sign(sets(batch))[0] for batch in batches],
-        "shingles ready": lambda: [signer.sign(some)[0] for some in ready],
+        "shingles ready": lambda: [signer.sign(batch)[0] for batch in ready],
     }
     return runs, rows
 
 
 def sign_datasketch(texts: list[str], permutations: int) -> tuple[dict[str, Callable[[], Any]], Callable[..., Any]]:
-    """datasketch: MinHash.generator, which runs update_batch a document."""
+    """datasketch: MinHash.generator, which runs update_batch per document."""
     from datasketch import MinHash
 
     def sign(sets: Any) -> list[Any]:
@@ -110,7 +111,7 @@ def sign_datasketch(texts: list[str], permutations: int) -> tuple[dict[str, Call
 
     ready = [shingles(text) for text in texts]
     runs = {"from text": lambda: sign(map(shingles, texts)), "shingles ready": lambda: sign(ready)}
-    return runs, lambda some: sign(map(shingles, some))
+    return runs, lambda pairs: sign(map(shingles, pairs))
 
 
 def sign_rensa(texts: list[str], permutations: int) -> tuple[dict[str, Callable[[], Any]], Callable[..., Any]]:
@@ -122,7 +123,7 @@ def sign_rensa(texts: list[str], permutations: int) -> tuple[dict[str, Callable[
 
     ready = [shingles(text) for text in texts]
     runs = {"from text": lambda: sign([shingles(text) for text in texts]), "shingles ready": lambda: sign(ready)}
-    return runs, lambda some: sign([shingles(text) for text in some]).to_rows()
+    return runs, lambda pairs: sign([shingles(text) for text in pairs]).to_rows()
 
 
 def estimate_error(signatures: Any, pairs: list[str]) -> float:
@@ -138,7 +139,7 @@ def estimate_error(signatures: Any, pairs: list[str]) -> float:
 
 
 def be_side(side: str, source: Path, permutations: int) -> None:
-    """What the process of one side does: prints seconds by way, and the error."""
+    """Run in the process of one side: print seconds by way, and the error."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     given = json.loads(source.read_text())
     texts, pairs = given["texts"], given["pairs"]
@@ -165,8 +166,8 @@ def run_side(python: str, side: str, source: Path, permutations: int) -> dict[st
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{side} failed:\n{done.stderr[-4000:]}")
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    figures: dict[str, Any] = json.loads(done.stdout)
+    return figures
 
 
 def main() -> None:
@@ -199,11 +200,11 @@ def main() -> None:
                 python = sys.executable if side.startswith("ours") else given.peer_python
                 runs[side].append(run_side(python, side, source, given.permutations))
     speeds = {}
-    for side, found in runs.items():
-        for way in found[0]["seconds"]:
-            speeds[side, way] = size / 1e6 / statistics.median(run["seconds"][way] for run in found)
-            versions = " ".join(f"{n} {v}" for n, v in found[0]["versions"].items())
-            print(f"{side:16} {way:15} {speeds[side, way]:8.2f} MB/s  error {found[0]['error']:.2f}  [{versions}]")
+    for side, (first, *others) in runs.items():
+        for way in first["seconds"]:
+            speeds[side, way] = size / 1e6 / statistics.median(run["seconds"][way] for run in (first, *others))
+            versions = " ".join(f"{n} {v}" for n, v in first["versions"].items())
+            print(f"{side:16} {way:15} {speeds[side, way]:8.2f} MB/s  error {first['error']:.2f}  [{versions}]")
     for (side, way), speed in speeds.items():
         if not side.startswith("ours"):
             print(f"ours: documents / {side}, {way}: {speeds['ours: documents', way] / speed:.1f}")

@@ -10,8 +10,8 @@ The `sentencepiece` package learns. It reads words with their counts (``input_fo
 text itself first, so that bpe's result is that of reading the text. One number does not come from the counts but from
 the lines: how often a string occurs when the first pieces of unigram are proposed (a string seen once is not proposed).
 So a word is written on several lines that share its count: as many as it has occurrences in a small corpus, a share of
-them in a large one, two at least. Unigram's result is then exactly that of reading sorted words, one per
-line; from whole sentences the library learns 95 % of the same pieces, and another order of lines changes 1 % of them.
+them in a large one, two at least. Unigram's result is then exactly that of reading sorted words, one per line; from
+whole sentences the library learns 95 % of the same pieces, and another order of lines changes 1 % of them.
 
 Text without spaces (Chinese, Japanese) makes long words that rarely recur; beyond a bound they are sampled by hash, and
 the statistics say how many.
