@@ -23,10 +23,9 @@ from corpusforge.arrays import F32, I64, U64, offsets_of, ranges
 from corpusforge.beam.io import in_batches
 from corpusforge.beam.sdk import as_itself, beam, count
 from corpusforge.dedupe import locate
-from corpusforge.dedupe.clusters import group, places_of
 from corpusforge.dedupe.cut import Cuts, cut_documents, cut_sentences
 from corpusforge.dedupe.exact_spans import PARTITIONS, pack_spans
-from corpusforge.dedupe.keep import Members, keep_documents, keep_order
+from corpusforge.dedupe.keep import Members, group, keep_documents, keep_order, places_of
 from corpusforge.dedupe.lsh import Bands, bands_for, candidate_pairs, unpack_pairs
 from corpusforge.dedupe.minhash import Sets, Signer, jaccard
 from corpusforge.dedupe.normalize import whole_documents

@@ -29,10 +29,9 @@ import pyarrow as pa
 from corpusforge import schemas, shards
 from corpusforge.arrays import F32, I64, U64, Bools
 from corpusforge.dedupe import locate, signed_units, spans
-from corpusforge.dedupe.clusters import Grouped, group, places_of
 from corpusforge.dedupe.index import IndexWork, index_units, signature_rows, signatures_schema
 from corpusforge.dedupe.job import Job, as_schema, documents_schema, slices, text_size
-from corpusforge.dedupe.keep import METHOD, Members, keep_documents
+from corpusforge.dedupe.keep import METHOD, Grouped, Members, group, keep_documents, places_of
 from corpusforge.dedupe.pairs import find_similar, read_compared, with_pair_counts
 from corpusforge.dedupe.signed_units import Signing, SignWork, open_items
 from corpusforge.units import Advance, ShardUnit, UnitResult, Written, write_unit

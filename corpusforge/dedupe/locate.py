@@ -82,18 +82,20 @@ def forget() -> None:
 
 
 def _parts(path: str) -> list[Part]:
-    if shards.is_remote(path):
-        return _open(path)
+    return _open(path) if shards.is_remote(path) else _mapped(path, file_version(path))
+
+
+def file_version(path: str) -> tuple[int, int, int]:
+    """Distinguishes a local file from another that had its name before. Raises `errors.ManifestInvalid` without one."""
     try:
         status = Path(path).stat()
     except OSError as error:
         raise errors.ManifestInvalid(path, f"unreadable shard ({error})", "run the stage again") from None
-    return _mapped(path, (status.st_mtime_ns, status.st_ino, status.st_size))
+    return status.st_mtime_ns, status.st_ino, status.st_size
 
 
 @functools.lru_cache(maxsize=_MAPPED)
-def _mapped(path: str, written: tuple[int, int, int]) -> list[Part]:
-    """``written``: distinguishes a file from another that had its name before."""
+def _mapped(path: str, version: tuple[int, int, int]) -> list[Part]:
     return _open(path)
 
 

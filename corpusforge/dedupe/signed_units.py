@@ -15,17 +15,16 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from corpusforge import errors, shards
+from corpusforge import shards
 from corpusforge.arrays import F32, I64, U32, U64
 from corpusforge.dedupe.job import slices
-from corpusforge.dedupe.locate import span_path
+from corpusforge.dedupe.locate import file_version, span_path
 from corpusforge.dedupe.lsh import Bands, band_hashes, bands_for, similarity
 from corpusforge.dedupe.minhash import Sets, Signer, jaccard
 from corpusforge.dedupe.normalize import whole_documents
@@ -277,13 +276,7 @@ class UnitItems(NamedTuple):
 def open_items(folder: str, unit: int) -> UnitItems:
     """The items of a unit. Raises `errors.ManifestInvalid` if they cannot be read."""
     path = _signed_path(folder, unit)
-    if shards.is_remote(path):
-        return _open(folder, unit)
-    try:
-        status = Path(path).stat()
-    except OSError as error:
-        raise errors.ManifestInvalid(path, f"unreadable shard ({error})", "run the stage again") from None
-    return _mapped(folder, unit, (status.st_mtime_ns, status.st_ino, status.st_size))
+    return _open(folder, unit) if shards.is_remote(path) else _mapped(folder, unit, file_version(path))
 
 
 def mapped_bytes(folder: str) -> int:
@@ -298,8 +291,7 @@ def forget() -> None:
 
 
 @functools.lru_cache(maxsize=_MAPPED)
-def _mapped(folder: str, unit: int, written: tuple[int, int, int]) -> UnitItems:
-    """``written``: distinguishes a file from another that had its name before."""
+def _mapped(folder: str, unit: int, version: tuple[int, int, int]) -> UnitItems:
     return _open(folder, unit)
 
 

@@ -16,12 +16,13 @@ ROW = '    "first-words": Method("documents of equal first words", ("min_words",
 MODULE = '''"""The method `first-words`: keep the first of the documents of a shard that begin with the same words."""
 
 import dataclasses
+from collections.abc import Iterator
 
 import pyarrow as pa
 
 from corpusforge import schemas
 from corpusforge.dedupe.job import Job, as_schema, documents_schema, slices, text_size
-from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
+from corpusforge.units import Advance, ShardUnit, UnitResult, Written, write_unit
 
 
 def run(job: Job) -> list[UnitResult]:
@@ -35,19 +36,19 @@ class FirstWordsWork:
 
     def __call__(self, unit: ShardUnit, advance: Advance) -> UnitResult:
         tables = {"documents": (documents_schema(unit), "parquet"), "repeats": (schemas.REPEATS, "parquet")}
-        with UnitOutput(self.output, unit.number, tables, 64 << 20) as output:
-            seen: set[str] = set()
-            position = 0
-            for documents in slices(unit.path):
-                begins = [" ".join(text.split()[: self.words]) for text in documents.column("text").to_pylist()]
-                rows = [row for row, begin in enumerate(begins) if begin not in seen and not seen.add(begin)]
-                kept, position = documents.take(pa.array(rows)), position + documents.num_rows
-                sizes = {"text_bytes_in": text_size(documents), "text_bytes_out": text_size(kept)}
-                counts = {"documents_in": documents.num_rows, "documents_out": kept.num_rows, **sizes}
-                written = {"documents": as_schema(kept, documents_schema(unit))}
-                written["repeats"] = pa.RecordBatch.from_pylist([], schema=schemas.REPEATS)
-                output.write(written, position=position, size=0, tallies={}, statistics=counts)
-            return output.finish()
+        return write_unit(self.output, unit, tables, lambda _: self.batches(unit), advance)
+
+    def batches(self, unit: ShardUnit) -> Iterator[Written]:
+        seen: set[str] = set()
+        for documents in slices(unit.path):
+            begins = [" ".join(text.split()[: self.words]) for text in documents.column("text").to_pylist()]
+            rows = [row for row, begin in enumerate(begins) if begin not in seen and not seen.add(begin)]
+            kept = documents.take(pa.array(rows))
+            sizes = {"text_bytes_in": text_size(documents), "text_bytes_out": text_size(kept)}
+            counts = {"documents_in": documents.num_rows, "documents_out": kept.num_rows, **sizes}
+            tables = {"documents": as_schema(kept, documents_schema(unit))}
+            tables["repeats"] = pa.RecordBatch.from_pylist([], schema=schemas.REPEATS)
+            yield Written(documents.num_rows, tables, counts)
 '''
 
 

@@ -1,4 +1,4 @@
-"""Connected components against a walk over the graph."""
+"""Groups: connected components against a walk over the graph."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpusforge.dedupe.clusters import components
+from corpusforge.dedupe.keep import components
 
 GRAPHS = st.integers(1, 30).flatmap(
     lambda n: st.tuples(st.just(n), st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=40))
