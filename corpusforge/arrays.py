@@ -1,4 +1,4 @@
-"""NumPy arrays of rows of different lengths, and the names of array types that the package uses.
+"""NumPy arrays of rows of different lengths, and the array types that the package uses.
 
 A ragged column is one flat array and its offsets: row i owns ``values[offsets[i]:offsets[i + 1]]``, as in Arrow's
 lists. Lengths, offsets and positions are int64.
@@ -25,8 +25,8 @@ Bools = npt.NDArray[np.bool_]
 T = TypeVar("T", bound=np.generic)
 
 
-def offsets_of(lengths: npt.NDArray[np.integer]) -> I64:
-    """The ``n + 1`` offsets of rows from their ``n`` lengths.
+def offsets_of(lengths: npt.NDArray[np.integer | np.bool_]) -> I64:
+    """The ``n + 1`` offsets of rows from their ``n`` lengths: sums from 0 on, true as 1.
 
     >>> offsets_of(np.array([2, 0, 3])).tolist()
     [0, 2, 2, 5]
@@ -44,7 +44,7 @@ def slices(offsets: I64, size: int) -> list[tuple[int, int]]:
     """
     rows, first = len(offsets) - 1, 0
     cuts: list[tuple[int, int]] = []
-    while first < rows:  # one step a run, not a row
+    while first < rows:  # one step for each run, not for each row
         stop = int(np.searchsorted(offsets, offsets[first] + size, "right")) - 1
         stop = min(max(stop, first + 1), rows)
         cuts.append((first, stop))
@@ -93,9 +93,9 @@ pandas_is_spared = False
 
 
 def spare_pandas() -> None:
-    """Keep pyarrow from importing pandas in this process: a quarter of a second and 47 MB for nothing.
+    """Keep pyarrow from importing pandas in this process, which would take a quarter of a second and 47 MB.
 
-    The first `pyarrow.array` of a list imports pandas, where it is installed, to look whether the list is a Series.
+    The first `pyarrow.array` of a list imports pandas, if it is installed, to test whether the list is a Series.
     `Table.to_pandas` keeps working.
     """
     import pyarrow as pa

@@ -1,7 +1,7 @@
 """Columns of text: flatten to rows, judge rows, regroup by offsets.
 
-The unit of work is an Arrow string column. *Flatten* turns documents into one long column of lines or byte spans,
-vectorized kernels *judge* every row, *regroup* goes back by offsets.
+Kernels work on an Arrow string column: *flatten* turns documents into one long column of lines or byte spans,
+vectorized kernels *judge* every row, and *regroup* returns to documents by offsets.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corpusforge.arrays import I64, U8, Bools
+from corpusforge.arrays import I64, U8, Bools, run_starts
 
 
 def bytes_in(*ranges: range | bytes) -> Bools:
-    """A table of 256: whether a byte is in one of these."""
+    """A table of 256 entries: whether a byte is in one of the ranges."""
     table = np.zeros(256, bool)
     table[[b for r in ranges for b in r]] = True
     return table
@@ -24,6 +24,10 @@ def bytes_in(*ranges: range | bytes) -> Bools:
 
 SPACE = bytes_in(range(0x09, 0x0E), range(0x1C, 0x21))
 """White space of ASCII, as `str.isspace` has it."""
+WIDE_SPACE: I64 = np.array(
+    sorted(int.from_bytes(chr(c).encode(), "big") for c in range(0x80, 0x3001) if chr(c).isspace()), np.int64
+)
+"""White space beyond ASCII, as `str.isspace` has it: UTF-8 bytes as big-endian integers, ascending."""
 _SPACE_EDGE = SPACE | bytes_in(range(0x80, 0xC0), b"\xc2\xe1\xe2\xe3")  # may be part of white space
 
 
@@ -70,7 +74,7 @@ def line_spans(text: pa.StringArray) -> Spans:
     """The same lines as byte spans. Unlike sentences they may be empty: start == stop."""
     data, offsets = text_bytes(text)
     stops = break_stops(data, int(offsets[0]), int(offsets[-1]))
-    # "\r\n" is one break; where a document ends between the two, its own end still cuts (from offsets).
+    # "\r\n" is one break, unless a document ends between the two (its end is in offsets).
     inside = np.minimum(stops, len(data) - 1)
     crlf = (data[stops - 1] == 0x0D) & (data[inside] == 0x0A) & (stops < offsets[-1])
     cuts = union(offsets, stops[~crlf])
@@ -79,21 +83,21 @@ def line_spans(text: pa.StringArray) -> Spans:
 
 
 def trim(data: U8, cuts: I64) -> tuple[I64, I64]:
-    """Starts and stops of the spans between cuts without white space; start == stop where nothing is left."""
+    """Starts and stops of the spans between cuts, white space trimmed; start == stop where nothing is left."""
     starts, stops = cuts[:-1].copy(), cuts[1:].copy()
     last = len(data) - 1
-    # Two rounds settle nearly all spans of ASCII; the rest, and what may end in wide white space, goes to Arrow.
+    # Two rounds settle nearly all spans of ASCII; Arrow trims the rest, and what may end in wide white space.
     for _ in range(2):
         starts += (starts < stops) & SPACE[data[np.minimum(starts, last)]]
         stops -= (starts < stops) & SPACE[data[stops - 1]]
     unsure = _SPACE_EDGE[data[np.minimum(starts, last)]] | _SPACE_EDGE[data[stops - 1]]
-    odd = np.flatnonzero(unsure & (starts < stops))
-    if len(odd):
-        texts = byte_slices(data, starts[odd], stops[odd])
+    rest = np.flatnonzero(unsure & (starts < stops))
+    if len(rest):
+        texts = byte_slices(data, starts[rest], stops[rest])
         left = np.diff(text_bytes(pc.utf8_ltrim_whitespace(texts))[1])
         right = np.diff(text_bytes(pc.utf8_rtrim_whitespace(texts))[1])
-        starts[odd], stops[odd] = stops[odd] - left, starts[odd] + right
-        stops[odd[left == 0]] = starts[odd[left == 0]]
+        starts[rest], stops[rest] = stops[rest] - left, starts[rest] + right
+        stops[rest[left == 0]] = starts[rest[left == 0]]
     return starts, stops
 
 
@@ -128,13 +132,11 @@ def break_stops(data: U8, low: int, high: int) -> I64:
 def union(*ascending: I64) -> I64:
     """Distinct values of ascending arrays, ascending. Merges runs; np.unique would hash (NumPy 2.3)."""
     merged = np.sort(np.concatenate(ascending), kind="stable")
-    fresh = np.ones(len(merged), bool)
-    np.not_equal(merged[1:], merged[:-1], out=fresh[1:])
-    return np.asarray(merged[fresh])
+    return np.asarray(merged[run_starts(merged)])
 
 
 def refusal_of(expression: str) -> str | None:
-    """Why RE2 refuses an expression; None if it does not.
+    """Why RE2 refuses an expression; None if it accepts it.
 
     >>> refusal_of("a+"), refusal_of("a" * 2_000_000)
     (None, 'Invalid regular expression: pattern too large - compile failed')

@@ -1,9 +1,9 @@
 """The rules of packs of the kind "c4", and which lines of a page they keep: all lines of a column judged at once.
 
-Every implementation calls itself C4 and no two agree, so all constants come from the pack. The order of the rules is
-that of tensorflow-datasets 4.9.10, ``text/c4_utils.py``, ``clean_page``: they run in the order of the codes, and the
-first that applies decides. Rules of form (end mark, words) read the column's own bytes at the edges of lines; only the
-lines that remain are copied, once, and searched for phrases.
+No two implementations of C4 agree, so all constants come from the pack. The order of the rules is that of
+tensorflow-datasets 4.9.10, ``text/c4_utils.py``, ``clean_page``: they run in the order of the codes, and the first that
+applies decides. Rules of form (end mark, words) read the column's own bytes at the edges of lines; only the lines that
+remain are copied, once, and searched for phrases.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ import pyarrow.compute as pc
 
 from corpusforge import errors
 from corpusforge.arrays import I64, U8, Bools
+from corpusforge.clean.measures import Lines, ending_with
 from corpusforge.clean.pack import Pack, rule
 from corpusforge.clean.step import KEPT, Codes
-from corpusforge.text import byte_slices, line_spans, text_bytes
+from corpusforge.text import WIDE_SPACE, byte_slices, escape, line_spans, text_bytes
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Rules(Pack):
         return bool(phrases or deleted or form or self.min_sentences)
 
     def check(self, where: str) -> None:
-        """A share is a share."""
+        """Raises `errors.RecipeInvalid` for a share above 1."""
         if self.badword_fraction > 1:
             raise errors.RecipeInvalid(where, f"badword_fraction = {self.badword_fraction:g}", "it is a share, 0 to 1")
 
@@ -89,27 +90,17 @@ REASONS = (
     "page:badword",
     "line:blank",
 )
-"""Reason of each code. A page reason takes the whole page."""
+"""Reason of each code. A page reason drops the whole page."""
 
 
-_SPACE_CODES = [int.from_bytes(chr(c).encode(), "big") for c in range(128, 0x3001) if chr(c).isspace()]
 _WHITE_SPACE = "[" + "".join(f"\\x{{{c:x}}}" for c in range(0x3001) if chr(c).isspace()) + "]+"
-_HEAD = 64  # bytes of a line that are looked at to find its first words
-
-
-class Lines(NamedTuple):
-    """Stripped lines as ascending byte spans; document i owns ``offsets[i]`` to ``offsets[i + 1]``."""
-
-    data: U8
-    starts: I64
-    stops: I64
-    offsets: I64
+_HEAD = 64  # bytes of a line that are searched for its first words
 
 
 class Judged(NamedTuple):
     """``codes``: one a line. ``amounts``: words of a line with the code FEW_WORDS, characters with FEW_CHARACTERS.
-    ``formed``: numbers of the lines past the rules of form, ascending; ``texts``: these without citations. ``cited``:
-    whether any had some."""
+    ``formed``: numbers of the lines that pass the rules of form, ascending; ``texts``: these without citations.
+    ``cited``: whether any of them had citations."""
 
     lines: Lines
     codes: Codes
@@ -119,7 +110,7 @@ class Judged(NamedTuple):
     cited: bool
 
     def texts_of(self, numbers: I64) -> pa.StringArray:
-        """What is left of some formed lines, given by ascending number."""
+        """The texts of formed lines, given by ascending numbers."""
         if len(numbers) == len(self.formed):
             return self.texts
         return self.texts.take(pa.array(np.searchsorted(self.formed, numbers)))
@@ -129,31 +120,30 @@ def judge_lines(
     text: pa.StringArray, rules: Rules, has_badword: Callable[[pa.StringArray], Bools] | None = None
 ) -> Judged:
     """Judge every line of every document. ``has_badword``: called with the lines that would stay."""
-    spans = line_spans(text)
-    lines = Lines(spans.data, spans.starts, spans.stops, spans.offsets)
+    lines = Lines(*line_spans(text)[:4])
     codes, amounts = _judge_form(lines, rules)
     cited, without = _without_citations(lines, rules)
     if len(cited):
         codes[cited], amounts[cited] = _judge_cited(lines, cited, without, rules)
     codes[_long_words(lines, rules.max_word_characters)] = LONG_WORD
-    codes[lines.starts == lines.stops] = BLANK  # where it fails a rule as well, this reason is plainer
+    codes[lines.starts == lines.stops] = BLANK  # a blank line fails other rules too; this reason is plainer
     formed = np.flatnonzero(codes == KEPT)
     texts = byte_slices(lines.data, lines.starts[formed], lines.stops[formed])
-    still = codes[cited] == KEPT
-    if still.any():
+    kept = codes[cited] == KEPT
+    if kept.any():
         mask = np.zeros(len(formed), bool)
-        mask[np.searchsorted(formed, cited[still])] = True
-        texts = pc.replace_with_mask(texts, pa.array(mask), without.filter(pa.array(still)))
+        mask[np.searchsorted(formed, cited[kept])] = True
+        texts = pc.replace_with_mask(texts, pa.array(mask), without.filter(pa.array(kept)))
     content = _judge_content(texts, rules)
     if has_badword:
         clean = np.flatnonzero(content == KEPT)
         content[clean[has_badword(texts.take(pa.array(clean)))]] = BADWORD
     codes[formed] = content
-    return Judged(lines, codes, amounts, formed, texts, bool(still.any()))
+    return Judged(lines, codes, amounts, formed, texts, bool(kept.any()))
 
 
 def _judge_form(lines: Lines, rules: Rules) -> tuple[Codes, I64]:
-    """NO_MARK, FEW_WORDS, FEW_CHARACTERS or KEPT for each line, and the number of what there are too few of."""
+    """NO_MARK, FEW_WORDS, FEW_CHARACTERS or KEPT for each line, and its number of words or characters if too few."""
     codes = np.full(len(lines.starts), NO_MARK, np.int8)
     amounts = np.zeros(len(codes), np.int64)
     marked = np.arange(len(codes))
@@ -175,7 +165,7 @@ def _judge_form(lines: Lines, rules: Rules) -> tuple[Codes, I64]:
 
 
 def _judge_cited(lines: Lines, cited: I64, without: pa.StringArray, rules: Rules) -> tuple[Codes, I64]:
-    """`_judge_form` of the lines that change when citations are deleted; ``without``: what is left of them."""
+    """`_judge_form` of the lines that change when citations are deleted; ``without``: their texts afterwards."""
     data, offsets = text_bytes(without)
     inner = Lines(data, offsets[:-1], offsets[1:], offsets)
     if not rules.words_with_citations or not rules.min_words:
@@ -191,33 +181,23 @@ def _judge_cited(lines: Lines, cited: I64, without: pa.StringArray, rules: Rules
 
 
 def _count_characters(lines: Lines, numbers: I64) -> I64:
-    """Characters of some lines that are not white space."""
+    """Characters of these lines that are not white space."""
     texts = byte_slices(lines.data, lines.starts[numbers], lines.stops[numbers])
     return np.asarray(pc.utf8_length(pc.replace_substring_regex(texts, _WHITE_SPACE, "")), np.int64)
 
 
 def _ending_in(lines: Lines, numbers: I64, marks: tuple[str, ...]) -> I64:
-    """Those of some lines that end in one of a few short strings."""
-    if not marks or not len(lines.data):
+    """Those of these lines that end in one of the marks."""
+    if not marks:
         return numbers[:0]
-    codes = [mark.encode() for mark in marks]
-    last = np.zeros(256, bool)
-    last[[code[-1] for code in codes]] = True
-    likely = numbers[last[lines.data[np.maximum(lines.stops[numbers] - 1, 0)]] & (lines.stops[numbers] > 0)]
-    ends = np.zeros(len(likely), bool)
-    for code in codes:
-        same = lines.stops[likely] - lines.starts[likely] >= len(code)
-        for k, byte in enumerate(reversed(code), 1):
-            same &= lines.data[np.maximum(lines.stops[likely] - k, 0)] == byte
-        ends |= same
-    return likely[ends]
+    return numbers[ending_with(lines.data, lines.starts[numbers], lines.stops[numbers], marks)]
 
 
 def _count_words(lines: Lines, numbers: I64, enough: int) -> I64:
-    """White-space words of some lines, exact below ``enough``.
+    """White-space words of these lines, exact below ``enough``.
 
-    Most lines show that they have enough in their first bytes. The few that do not, and those with white space
-    beyond ASCII there, are counted by `str.split` in a Python loop.
+    Most lines have enough words in their first bytes. The others, and those with white space beyond ASCII there, are
+    counted by `str.split` in a Python loop.
     """
     if len(lines.data) < _HEAD + 3:
         return np.array([len(_text_of(lines, n).split()) for n in numbers.tolist()], np.int64)
@@ -237,14 +217,14 @@ def _count_words(lines: Lines, numbers: I64, enough: int) -> I64:
 
 
 def _with_wide_space(data: U8, heads: U8, starts: I64) -> Bools:
-    """Whether white space beyond ASCII stands in the heads of lines; ``heads``: shape ``[lines, _HEAD]``."""
+    """Whether the heads of lines hold white space beyond ASCII; ``heads``: shape ``[lines, _HEAD]``."""
     line, column = np.nonzero((heads == 0xC2) | ((heads - 0xE1) <= 2))
     at = starts[line] + column
     two = data[at].astype(np.int64) << 8 | data[at + 1]
-    space = np.isin(two, _SPACE_CODES) | np.isin(two << 8 | data[at + 2], _SPACE_CODES)
-    found = np.zeros(len(heads), bool)
-    found[line[space]] = True
-    return found
+    space = np.isin(two, WIDE_SPACE) | np.isin(two << 8 | data[at + 2], WIDE_SPACE)
+    holds = np.zeros(len(heads), bool)
+    holds[line[space]] = True
+    return holds
 
 
 def _long_words(lines: Lines, limit: int) -> I64:
@@ -252,13 +232,13 @@ def _long_words(lines: Lines, limit: int) -> I64:
     sizes = lines.stops - lines.starts
     if not limit or not (sizes > limit).any():
         return np.empty(0, np.int64)
-    # A longer word covers a whole block of half as many bytes, in which there is no space.
+    # A longer word covers a block of half as many bytes, which then holds no space.
     block, low, high = max(limit // 2, 1), int(lines.starts[0]), int(lines.stops[-1])
     blocks = (high - low) // block
     spaces = (lines.data[low : low + blocks * block] == 0x20).reshape(blocks, block).any(axis=1)
     owners = np.searchsorted(lines.stops, low + np.flatnonzero(~spaces) * block, "right")
     chosen = np.unique(owners[sizes[owners] > limit])
-    # A Python loop with a reason: only lines of over a thousand bytes with five hundred bytes on end without a space.
+    # A Python loop with a reason: only lines of over a thousand bytes with five hundred in a row without a space.
     long = [n for n in chosen.tolist() if any(len(word) > limit for word in _text_of(lines, n).split())]
     return np.array(long, np.int64)
 
@@ -270,11 +250,11 @@ def _text_of(lines: Lines, number: int) -> str:
 def _without_citations(lines: Lines, rules: Rules) -> tuple[I64, pa.StringArray]:
     """Numbers and texts of the lines that change when citations are deleted."""
     patterns = [r"\[\p{Nd}*\]"] if rules.numbered_citations else []
-    patterns += [_escaped(text) for text in rules.citations]
+    patterns += map(escape, rules.citations)
     if not patterns or not len(lines.starts):
         return np.empty(0, np.int64), pa.array([], pa.string())
     numbers = np.arange(len(lines.starts))
-    if all(pattern.startswith(r"\[") for pattern in patterns):
+    if all(text.startswith("[") for text in rules.citations):
         low, high = int(lines.starts[0]), int(lines.stops[-1])
         opening = np.flatnonzero(lines.data[low:high] == 0x5B) + low
         numbers = np.unique(np.searchsorted(lines.stops, opening, "right"))
@@ -284,15 +264,11 @@ def _without_citations(lines: Lines, rules: Rules) -> tuple[I64, pa.StringArray]
     return numbers[changed.to_numpy(zero_copy_only=False)], after.filter(changed)
 
 
-def _escaped(text: str) -> str:
-    return "".join(f"\\{c}" if c.isascii() and not c.isalnum() and c != " " else c for c in text)
-
-
 def _judge_content(texts: pa.StringArray, rules: Rules) -> Codes:
     """LOREM_IPSUM, JAVASCRIPT, CURLY_BRACE, POLICY or KEPT for each text."""
     codes = np.full(len(texts), KEPT, np.int8)
     phrases = Phrases(texts)
-    # Later rules first, so that earlier ones have the last word.
+    # Later rules first, so that earlier ones overwrite them.
     codes[phrases.holding_lowered(rules.policy)] = POLICY
     if not rules.phrases_anywhere:
         codes[phrases.holding(rules.curly_brace)] = CURLY_BRACE
@@ -315,57 +291,57 @@ class Phrases:
         self._texts = texts
         self._content = data[self._offsets[0] : self._offsets[-1]].tobytes()
         self._lowered = self._content.lower()
-        self._odd = _holding(self._content, self._offsets, _INTO_ASCII)
+        self._inexact = _holding(self._content, self._offsets, _INTO_ASCII)
 
     def holding(self, phrases: tuple[str, ...]) -> I64:
-        """Numbers of the texts that hold one of the phrases as it is written."""
+        """Numbers of the texts that hold one of the phrases, case included."""
         return _holding(self._content, self._offsets, phrases)
 
     def holding_lowered(self, phrases: tuple[str, ...]) -> I64:
         """Numbers of the texts whose lower case holds one of the phrases."""
         if not all(phrase.isascii() for phrase in phrases):
-            # A Python loop with a reason: bytes are lower-cased as ASCII; no bundled pack has such a phrase.
+            # A Python loop with a reason: bytes are lower-cased as ASCII. Only c4-zh has such phrases.
             texts = enumerate(self._texts.to_pylist())
             return np.array([n for n, text in texts if any(p in text.lower() for p in phrases)], np.int64)
-        found = _holding(self._lowered, self._offsets, phrases)
-        if not len(self._odd):
-            return found
+        numbers = _holding(self._lowered, self._offsets, phrases)
+        if not len(self._inexact):
+            return numbers
         # A Python loop with a reason: only the few texts with one of two rare letters.
-        lower = {n: self._texts[n].as_py().lower() for n in self._odd.tolist()}
-        held = [n for n, text in lower.items() if any(phrase in text for phrase in phrases)]
-        return np.union1d(np.setdiff1d(found, self._odd), np.array(held, np.int64))
+        lower = {n: self._texts[n].as_py().lower() for n in self._inexact.tolist()}
+        exact = [n for n, text in lower.items() if any(phrase in text for phrase in phrases)]
+        return np.union1d(np.setdiff1d(numbers, self._inexact), np.array(exact, np.int64))
 
 
 def _holding(content: bytes, offsets: I64, phrases: tuple[str, ...]) -> I64:
     """Numbers of the texts that hold one of the phrases; ``content`` begins at ``offsets[0]``.
 
-    Python loops with a reason: one step a text that holds a probe, and these are rare; the search itself is C.
+    Python loops with a reason: one step for each text that holds a probe, which few do; the search itself is C.
     """
     edges, needles = offsets - offsets[0], [phrase.encode() for phrase in phrases]
-    found: set[int] = set()
+    numbers: set[int] = set()
     for probe in _probes(phrases):
         at = content.find(probe)
         while at >= 0:
             number = int(np.searchsorted(edges, at, "right")) - 1
             start, stop = int(edges[number]), int(edges[number + 1])
-            # A hit may lie across two texts, or be a part of a phrase only. Either way this text is settled.
-            if number not in found and any(content.find(needle, start, stop) >= 0 for needle in needles):
-                found.add(number)
+            # A hit may span two texts or be only part of a phrase; either way this text is settled.
+            if number not in numbers and any(content.find(needle, start, stop) >= 0 for needle in needles):
+                numbers.add(number)
             at = content.find(probe, stop)
-    return np.array(sorted(found), np.int64)
+    return np.array(sorted(numbers), np.int64)
 
 
 @cache
 def _probes(phrases: tuple[str, ...]) -> tuple[bytes, ...]:
-    """A few strings of which every phrase holds one: long words that phrases share, else phrases as they stand.
+    """A few strings of which every phrase holds one: long words that phrases share, else whole phrases.
 
     >>> _probes(("use cookies", "cookie policy", "terms of use"))
     (b'cookie', b'terms of use')
     """
-    found, left = [], list(phrases)
+    probes, left = [], list(phrases)
     while left:
         words = {word for phrase in left for word in phrase.split() if len(word) > 4} | set(left)
         best = max(sorted(words), key=lambda word: (sum(word in phrase for phrase in left), len(word)))
-        found.append(best.encode())
+        probes.append(best.encode())
         left = [phrase for phrase in left if best not in phrase]
-    return tuple(found)
+    return tuple(probes)

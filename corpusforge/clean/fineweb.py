@@ -8,7 +8,7 @@ not stripped; those of white space alone do not count.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ from corpusforge import errors
 from corpusforge.arrays import I64
 from corpusforge.clean.measures import (
     Findings,
-    Paragraphs,
+    Lines,
     characters_in,
     count_characters,
     ending_with,
@@ -27,7 +27,7 @@ from corpusforge.clean.measures import (
     split_at_each,
     sums,
 )
-from corpusforge.clean.pack import Pack, rule
+from corpusforge.clean.pack import Pack, PackStep, rule
 from corpusforge.clean.step import KEPT, Verdict
 
 REASONS = (
@@ -57,58 +57,47 @@ class FinewebRules(Pack):
     max_line_breaks_a_word: float = rule(0.0, "line breaks for each word, at most")
 
     def check(self, where: str) -> None:
-        """A rule about line ends needs some."""
+        """Raises `errors.RecipeInvalid` where line ends are required and none is listed."""
         if self.min_ended_lines and not self.end_characters:
             raise errors.RecipeInvalid(where, "end_characters is empty", "list what ends a line, or min_ended_lines 0")
 
 
 @dataclass(frozen=True)
-class FinewebStep:
-    """The step of a pack of this kind."""
+class FinewebStep(PackStep):
+    """Applies a pack of the kind "fineweb"."""
 
     rules: FinewebRules
 
-    @property
-    def name(self) -> str:
-        """The name of the pack."""
-        return self.rules.name
-
-    def check(self) -> None:
-        """Nothing is needed."""
-
-    def resources(self) -> dict[str, Any]:
-        """The pack's own values."""
-        return {"pack": self.rules.recorded()}
-
     def apply(self, documents: pa.RecordBatch) -> Verdict:
-        """Which pages stay."""
-        found = Findings(REASONS, documents["text"])
-        _judge(found, self.rules)
-        return Verdict(REASONS, found.codes, documents["text"], found.details)
+        """Drop pages that break a rule."""
+        findings = Findings(REASONS, documents["text"])
+        _judge(findings, self.rules)
+        return Verdict(REASONS, findings.codes, documents["text"], findings.details)
 
 
-def _judge(found: Findings, rules: FinewebRules) -> None:
-    found.drop("page:no-lines", found.words.counts == 0)
-    found.narrow()
-    lines, breaks = _lines(found)
+def _judge(findings: Findings, rules: FinewebRules) -> None:
+    findings.drop("page:no-lines", findings.words.counts == 0)
+    findings.narrow()
+    lines, breaks = _lines(findings)
     count = np.diff(lines.offsets)
     ended = ending_with(lines.data, lines.starts, lines.stops, rules.end_characters)
     share = shares(sums(ended, lines.offsets), count)
-    found.at_least("page:few-line-ends", "lines with an end mark", share, rules.min_ended_lines)
+    findings.at_least("page:few-line-ends", "lines with an end mark", share, rules.min_ended_lines)
     if rules.short_line_characters:
         short = count_characters(lines.data, lines.starts, lines.stops) <= rules.short_line_characters
         share = shares(sums(short, lines.offsets), count)
-        found.at_most("page:short-lines", "short lines", share, rules.max_short_lines)
-    still = lines.choose(np.repeat(found.codes[found.numbers] == KEPT, count))
-    characters = np.asarray(pc.utf8_length(found.texts)).astype(np.int64)
-    share = shares(characters_in(still.choose(repeats(still))), characters - breaks)
+        findings.at_most("page:short-lines", "short lines", share, rules.max_short_lines)
+    rest = lines.choose(np.repeat(findings.codes[findings.numbers] == KEPT, count))
+    characters = np.asarray(pc.utf8_length(findings.texts)).astype(np.int64)
+    share = shares(characters_in(rest.choose(repeats(rest))), characters - breaks)
     label = "characters in duplicate lines"
-    found.at_most("page:duplicate-line-characters", label, share, rules.max_duplicate_line_characters)
-    found.at_most("page:list", "line breaks a word", shares(breaks, found.words.counts), rules.max_line_breaks_a_word)
+    findings.at_most("page:duplicate-line-characters", label, share, rules.max_duplicate_line_characters)
+    share = shares(breaks, findings.words.counts)
+    findings.at_most("page:list", "line breaks a word", share, rules.max_line_breaks_a_word)
 
 
-def _lines(found: Findings) -> tuple[Paragraphs, I64]:
-    """Lines that hold a word (no word goes beyond a line), and the line breaks of each page."""
-    every, begins = split_at_each(found.texts), found.words.starts
-    held = np.searchsorted(begins, every.starts) < np.searchsorted(begins, every.stops)
-    return every.choose(held), np.diff(every.offsets) - 1
+def _lines(findings: Findings) -> tuple[Lines, I64]:
+    """Lines that hold a word (no word spans two lines), and the number of line breaks of each page."""
+    lines, words = split_at_each(findings.texts), findings.words.starts
+    has_word = np.searchsorted(words, lines.starts) < np.searchsorted(words, lines.stops)
+    return lines.choose(has_word), np.diff(lines.offsets) - 1

@@ -9,7 +9,7 @@ words, or how overlapping n-grams count; implementations differ there, so these 
 page, white space included; the characters of the most frequent n-gram count its inner spaces, those of duplicate
 n-grams do not. N-grams are compared exactly, not by hashes: an n-gram is the pair of the two shorter ones in it, and
 pairs of numbers are grouped by sorting. What occurs once in a document is not part of a longer repeat, so each round
-looks only at what the round before found repeated, and work and memory stay linear in the words.
+examines only the repeats of the previous round, and work and memory stay linear in the words.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from __future__ import annotations
 import itertools
 import re
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpusforge import errors
-from corpusforge.arrays import I64, Bools
+from corpusforge.arrays import F64, I64, Bools, offsets_of
 from corpusforge.clean.measures import (
     Findings,
-    Paragraphs,
+    Lines,
     Words,
     beginning_with,
     characters_in,
@@ -38,7 +38,7 @@ from corpusforge.clean.measures import (
     split_paragraphs,
     sums,
 )
-from corpusforge.clean.pack import Pack, rule
+from corpusforge.clean.pack import Pack, PackStep, rule
 from corpusforge.clean.step import KEPT, Verdict
 from corpusforge.text import line_spans, text_bytes
 
@@ -129,69 +129,57 @@ REASONS = (
 
 
 @dataclass(frozen=True)
-class GopherStep:
-    """The step of a pack of this kind."""
+class GopherStep(PackStep):
+    """Applies a pack of the kind "gopher"."""
 
     rules: GopherRules
 
-    @property
-    def name(self) -> str:
-        """The name of the pack."""
-        return self.rules.name
-
-    def check(self) -> None:
-        """Nothing is needed."""
-
-    def resources(self) -> dict[str, Any]:
-        """The pack's own values."""
-        return {"pack": self.rules.recorded()}
-
     def apply(self, documents: pa.RecordBatch) -> Verdict:
-        """Which pages stay."""
-        found = Findings(REASONS, documents["text"])
-        judge_quality(found, self.rules)
-        found.narrow()
-        judge_repetition(found, self.rules)
-        return Verdict(REASONS, found.codes, documents["text"], found.details)
+        """Drop pages that break a rule."""
+        findings = Findings(REASONS, documents["text"])
+        judge_quality(findings, self.rules)
+        findings.narrow()
+        judge_repetition(findings, self.rules)
+        return Verdict(REASONS, findings.codes, documents["text"], findings.details)
 
 
-def judge_quality(found: Findings, rules: GopherRules) -> None:
+def judge_quality(findings: Findings, rules: GopherRules) -> None:
     """The rules of quality, in the order of the paper."""
-    words = found.words
+    words = findings.words
     counted = _counted(words, rules)
     numbers = words.counts if counted is None else sums(counted, words.offsets)
     lengths = words.characters if counted is None else np.where(counted, words.characters, 0)
     means = shares(sums(lengths, words.offsets), numbers)
-    found.at_least("page:few-words", "words", numbers, rules.min_words)
-    found.at_most("page:many-words", "words", numbers, rules.max_words)
-    found.at_least("page:short-words", "mean word length", means, rules.min_mean_word_characters)
-    found.at_most("page:long-words", "mean word length", means, rules.max_mean_word_characters)
-    found.narrow()
-    _judge_symbols(found, rules)
-    _judge_lines(found, rules)
-    found.narrow()
-    words = found.words
+    findings.at_least("page:few-words", "words", numbers, rules.min_words)
+    findings.at_most("page:many-words", "words", numbers, rules.max_words)
+    findings.at_least("page:short-words", "mean word length", means, rules.min_mean_word_characters)
+    findings.at_most("page:long-words", "mean word length", means, rules.max_mean_word_characters)
+    findings.narrow()
+    _judge_symbols(findings, rules)
+    _judge_lines(findings, rules)
+    findings.narrow()
+    words = findings.words
     alphabetic = sums(_of_vocabulary(words, _alphabetic(words.vocabulary)), words.offsets)
     share = shares(alphabetic, words.counts)
-    found.at_least("page:few-alphabetic-words", "words with a letter", share, rules.min_alphabetic_words)
-    found.at_least("page:few-stop-words", "stop words", _stop_words(words, rules), rules.min_stop_words)
+    findings.at_least("page:few-alphabetic-words", "words with a letter", share, rules.min_alphabetic_words)
+    findings.at_least("page:few-stop-words", "stop words", _stop_words(words, rules), rules.min_stop_words)
 
 
-def _judge_symbols(found: Findings, rules: GopherRules) -> None:
+def _judge_symbols(findings: Findings, rules: GopherRules) -> None:
     for reason, symbols in (("page:hash-marks", rules.hash_marks), ("page:ellipses", rules.ellipses)):
-        rate = shares(_occurrences(found.texts, symbols), found.words.counts)
+        rate = shares(_occurrences(findings.texts, symbols), findings.words.counts)
         label = reason.removeprefix("page:").replace("-", " ") + " a word"
-        found.at_most(reason, label, rate, rules.max_symbols_a_word)
+        findings.at_most(reason, label, rate, rules.max_symbols_a_word)
 
 
-def _judge_lines(found: Findings, rules: GopherRules) -> None:
-    lines = line_spans(found.texts)
+def _judge_lines(findings: Findings, rules: GopherRules) -> None:
+    lines = line_spans(findings.texts)
     count = np.diff(lines.offsets)
     spans = (lines.data, lines.starts, lines.stops)
     bullets = shares(sums(beginning_with(*spans, rules.bullets), lines.offsets), count)
-    found.at_most("page:bullet-lines", "lines with a bullet", bullets, rules.max_bullet_lines)
+    findings.at_most("page:bullet-lines", "lines with a bullet", bullets, rules.max_bullet_lines)
     ellipses = shares(sums(ending_with(*spans, rules.ellipses), lines.offsets), count)
-    found.at_most("page:ellipsis-lines", "lines ending with an ellipsis", ellipses, rules.max_ellipsis_lines)
+    findings.at_most("page:ellipsis-lines", "lines ending with an ellipsis", ellipses, rules.max_ellipsis_lines)
 
 
 def _occurrences(texts: pa.StringArray, symbols: tuple[str, ...]) -> I64:
@@ -204,7 +192,7 @@ def _occurrences(texts: pa.StringArray, symbols: tuple[str, ...]) -> I64:
         at = np.flatnonzero(data[low : max(high - len(code) + 1, low)] == code[0]) + low
         for k, byte in enumerate(code[1:], 1):
             at = at[data[at + k] == byte]
-        # Few texts hold one; these Arrow counts, at 200 MB/s, for hits may overlap and lie across two texts.
+        # Few texts hold one. Arrow counts in these, at 200 MB/s, because hits may overlap or span two texts.
         holding = np.unique(np.searchsorted(offsets, at, "right") - 1)
         total[holding] += np.asarray(pc.count_substring(texts.take(pa.array(holding)), symbol))
     return total
@@ -215,32 +203,32 @@ def _of_vocabulary(words: Words, mask: Bools) -> Bools:
 
 
 def _counted(words: Words, rules: GopherRules) -> Bools | None:
-    """Which words count towards the number and the length of words; None: all do."""
+    """Which words count towards the number and the length of words; None: all of them."""
     if not rules.uncounted_characters:
         return None
     characters = "".join(rules.uncounted_characters)
     counted = np.ones(len(words.vocabulary), bool)
-    plain = not re.search("[A-Za-z]", characters)
-    numbers = _without_ascii_letters(words.vocabulary) if plain else np.arange(len(counted))
-    # A Python loop with a reason: only words without a letter of ASCII, once each for the whole batch.
+    no_letters = not re.search("[A-Za-z]", characters)
+    numbers = _without_ascii_letters(words.vocabulary) if no_letters else np.arange(len(counted))
+    # A Python loop with a reason: only words without an ASCII letter, each once per batch.
     stripped = map(str.strip, words.vocabulary.take(pa.array(numbers)).to_pylist(), itertools.repeat(characters))
     counted[numbers] = np.fromiter(map(bool, stripped), bool, len(numbers))
     return _of_vocabulary(words, counted)
 
 
 def _alphabetic(vocabulary: pa.StringArray) -> Bools:
-    """Which words hold a character that `str.isalpha` calls one."""
-    found = np.ones(len(vocabulary), bool)
+    """Which words hold a letter, as `str.isalpha` has it."""
+    alphabetic = np.ones(len(vocabulary), bool)
     numbers = _without_ascii_letters(vocabulary)
-    # A Python loop with a reason: Arrow's tables of letters are of another version of Unicode; these words are few.
+    # A Python loop with a reason: Arrow's tables of letters are from another version of Unicode; these words are few.
     letters = (any(map(str.isalpha, word)) for word in vocabulary.take(pa.array(numbers)).to_pylist())
-    found[numbers] = np.fromiter(letters, bool, len(numbers))
-    return found
+    alphabetic[numbers] = np.fromiter(letters, bool, len(numbers))
+    return alphabetic
 
 
 def _without_ascii_letters(vocabulary: pa.StringArray) -> I64:
-    plain = pc.match_substring_regex(vocabulary, "[A-Za-z]")
-    return np.flatnonzero(~plain.to_numpy(zero_copy_only=False))
+    holds_one = pc.match_substring_regex(vocabulary, "[A-Za-z]")
+    return np.flatnonzero(~holds_one.to_numpy(zero_copy_only=False))
 
 
 def _stop_words(words: Words, rules: GopherRules) -> I64:
@@ -248,12 +236,12 @@ def _stop_words(words: Words, rules: GopherRules) -> I64:
     listed, vocabulary = pa.array(rules.stop_words, pa.string()), words.vocabulary
     if rules.stop_words_any_case:
         listed, vocabulary = pc.utf8_lower(listed), pc.utf8_lower(vocabulary)
-    places = pc.index_in(vocabulary, listed).fill_null(-1)
-    which = np.asarray(places).astype(np.int64)[words.numbers]
-    among = np.flatnonzero(which >= 0)
-    seen = np.zeros((len(words.counts), max(len(listed), 1)), bool)
-    seen[words.documents[among], which[among]] = True
-    return np.asarray(seen.sum(axis=1))
+    entries = pc.index_in(vocabulary, listed).fill_null(-1)
+    entry = np.asarray(entries).astype(np.int64)[words.numbers]
+    hits = np.flatnonzero(entry >= 0)
+    occurs = np.zeros((len(words.counts), max(len(listed), 1)), bool)
+    occurs[words.documents[hits], entry[hits]] = True
+    return np.asarray(occurs.sum(axis=1))
 
 
 _TOP = (2, 3, 4)
@@ -275,47 +263,47 @@ class Repeated(NamedTuple):
     firsts: I64
     counts: I64
 
-    def within(self, chosen: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Repeated:
-        """Some of the places."""
+    def within(self, chosen: Bools) -> Repeated:
+        """The places that a mask chooses."""
         return self if chosen.all() else self._replace(places=self.places[chosen], groups=self.groups[chosen])
 
 
-def judge_repetition(found: Findings, rules: GopherRules) -> None:
+def judge_repetition(findings: Findings, rules: GopherRules) -> None:
     """The rules of repetition: paragraphs and lines, then n-grams of words."""
-    characters = np.asarray(pc.utf8_length(found.texts)).astype(np.int64)
-    _judge_duplicates("paragraph", split_paragraphs(found.texts, found.words), characters, rules, found)
-    _judge_duplicates("line", split_at_runs(found.texts), characters, rules, found)
-    found.narrow()
-    _judge_ngrams(rules, found)
+    characters = np.asarray(pc.utf8_length(findings.texts)).astype(np.int64)
+    _judge_duplicates("paragraph", split_paragraphs(findings.texts, findings.words), characters, rules, findings)
+    _judge_duplicates("line", split_at_runs(findings.texts), characters, rules, findings)
+    findings.narrow()
+    _judge_ngrams(rules, findings)
 
 
-def _judge_duplicates(kind: str, parts: Paragraphs, characters: I64, rules: GopherRules, found: Findings) -> None:
-    again = repeats(parts)
-    share = shares(sums(again, parts.offsets), np.diff(parts.offsets))
+def _judge_duplicates(kind: str, parts: Lines, characters: I64, rules: GopherRules, findings: Findings) -> None:
+    repeated = repeats(parts)
+    share = shares(sums(repeated, parts.offsets), np.diff(parts.offsets))
     limit = getattr(rules, f"max_duplicate_{kind}s")
-    found.at_most(f"page:duplicate-{kind}s", f"duplicate {kind}s", share, limit)
-    share = shares(characters_in(parts.choose(again)), characters)
+    findings.at_most(f"page:duplicate-{kind}s", f"duplicate {kind}s", share, limit)
+    share = shares(characters_in(parts.choose(repeated)), characters)
     limit = getattr(rules, f"max_duplicate_{kind}_characters")
-    found.at_most(f"page:duplicate-{kind}-characters", f"characters in duplicate {kind}s", share, limit)
+    findings.at_most(f"page:duplicate-{kind}-characters", f"characters in duplicate {kind}s", share, limit)
 
 
-def _judge_ngrams(rules: GopherRules, found: Findings) -> None:
-    words = found.words
-    characters = np.asarray(pc.utf8_length(found.texts)).astype(np.int64)
-    before = np.append(0, np.cumsum(words.characters))
+def _judge_ngrams(rules: GopherRules, findings: Findings) -> None:
+    words = findings.words
+    characters = np.asarray(pc.utf8_length(findings.texts)).astype(np.int64)
+    before = offsets_of(words.characters)  # characters before each word
     repeated = _repeated_words(words)
     for n in range(2, max(_DUPLICATE) + 1):
         repeated = _longer(repeated, words, n)
         if n in _TOP:
             share = shares(_top_characters(repeated, words, before, n), characters)
-            found.at_most(f"page:top-{n}-gram", f"top {n}-gram", share, getattr(rules, f"max_top_{n}_gram"))
+            findings.at_most(f"page:top-{n}-gram", f"top {n}-gram", share, getattr(rules, f"max_top_{n}_gram"))
         if n in _DUPLICATE:
             limit = getattr(rules, f"max_duplicate_{n}_grams")
             share = shares(_duplicate_characters(repeated, words, before, n), characters)
             if rules.duplicate_ngrams_in_turn and limit:
                 _take_turns(repeated, words, before, n, share, np.flatnonzero(share > limit), characters)
-            found.at_most(f"page:duplicate-{n}-grams", f"duplicate {n}-grams", share, limit)
-        stays = found.codes[found.numbers] == KEPT
+            findings.at_most(f"page:duplicate-{n}-grams", f"duplicate {n}-grams", share, limit)
+        stays = findings.codes[findings.numbers] == KEPT
         repeated = repeated.within(stays[words.documents[repeated.places]])
 
 
@@ -325,7 +313,7 @@ def _repeated_words(words: Words) -> Repeated:
 
 
 def _longer(shorter: Repeated, words: Words, n: int) -> Repeated:
-    """Repeated n-grams, from those of n - 1 words: both that begin and end one are repeated as well."""
+    """Repeated n-grams, from those of n - 1 words: the two that begin and end an n-gram are repeated as well."""
     places = shorter.places
     first = np.flatnonzero(places[1:] == places[:-1] + 1)
     if n == 2:
@@ -335,7 +323,7 @@ def _longer(shorter: Repeated, words: Words, n: int) -> Repeated:
 
 
 def _grouped(keys: I64, places: I64) -> Repeated:
-    """The places whose key occurs more than once. Groups are numbered in the order of their keys."""
+    """The places whose key occurs more than once; groups are numbered in the order of their keys."""
     order = np.argsort(keys)
     ordered = keys[order]
     fresh = np.ones(len(keys) + 1, bool)
@@ -384,16 +372,16 @@ def _take_turns(
     words: Words,
     before: I64,
     n: int,
-    share: np.ndarray[tuple[int], np.dtype[np.float64]],
+    share: F64,
     suspects: I64,
     characters: I64,
 ) -> None:
-    """Replace the share of suspects by what reading word by word gives, which is never more.
+    """Replace the share of suspects by that of reading word by word, which is never larger.
 
-    A duplicate n-gram is jumped over whole; one that begins inside it is neither counted nor remembered.
+    After a duplicate n-gram reading continues at its end; one that begins inside it is neither counted nor remembered.
     """
     bounds = np.searchsorted(repeated.places, words.offsets)
-    # A Python loop with a reason: each step depends on the one before; only pages that nearly all must go.
+    # A Python loop with a reason: each step depends on the previous one; only a few pages, most of which are dropped.
     for number in suspects.tolist():
         low, high = bounds[number], bounds[number + 1]
         seen: set[int] = set()

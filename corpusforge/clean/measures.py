@@ -1,28 +1,26 @@
 """Words, lines and paragraphs of documents, and measures of them against the limits of a pack.
 
 `Words` are white-space words as `str.split` finds them (punctuation stays with its word), each with its number in the
-vocabulary of the batch: what depends on a word alone is computed once a word of the vocabulary, about a tenth of the
-words of a text, and n-grams compare numbers. `Paragraphs` are cut at "\\n" alone and not stripped, as the Gopher and
-FineWeb rules read them; the lines of C4 are cut as `str.splitlines` does. `Findings` tries rules in the order of their
-codes and records the first that a document breaks and the value measured ("top 2-gram 0.274 > 0.2").
+vocabulary of the batch: what depends on a word alone is computed once per word of the vocabulary, about a tenth of the
+words of a text, and n-grams compare numbers. Lines and paragraphs (`Lines`) are cut at "\\n" alone and not stripped, as
+the Gopher and FineWeb rules read them; C4 cuts lines as `str.splitlines` does. `Findings` tries rules in the order of
+their codes and records the first that a document breaks and the value measured ("top 2-gram 0.274 > 0.2").
 """
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corpusforge.arrays import F64, I64, U8, Bools
+from corpusforge.arrays import F64, I64, U8, Bools, offsets_of, run_starts
 from corpusforge.clean.step import KEPT, Codes
-from corpusforge.text import byte_slices, text_bytes
+from corpusforge.text import SPACE, WIDE_SPACE, byte_slices, text_bytes
 
-_SPACE = np.array([byte < 0x80 and chr(byte).isspace() for byte in range(256)])
-_WIDE = np.array(sorted(int.from_bytes(chr(c).encode(), "big") for c in range(0x80, 0x3001) if chr(c).isspace()))
 _WIDE_LEAD = np.isin(np.arange(256), [0xC2, 0xE1, 0xE2, 0xE3])  # first bytes of white space beyond ASCII
 
 
@@ -50,7 +48,7 @@ class Words:
 
     @property
     def vocabulary(self) -> pa.StringArray:
-        """The different words, in the order of their numbers; it may hold words of documents left out."""
+        """The distinct words, in the order of their numbers; it may hold words of documents that were dropped."""
         return self._encoded[0]
 
     @property
@@ -65,7 +63,7 @@ class Words:
         mask[documents] = True
         kept = np.repeat(mask, self.counts)
         moved = np.repeat(offsets[:-1] - self.bases[documents], self.counts[documents])
-        bounds = np.append(0, np.cumsum(self.counts[documents]))
+        bounds = offsets_of(self.counts[documents])
         chosen = Words(data, self.starts[kept] + moved, self.stops[kept] + moved, bounds, offsets[:-1])
         if "characters" in self.__dict__:
             chosen.__dict__["characters"] = self.characters[kept]
@@ -82,8 +80,8 @@ class Words:
 def find_words(text: pa.StringArray) -> Words:
     """The words of every document, as `str.split` finds them.
 
-    >>> found = find_words(pa.array(["Yes, we\\u3000do.", "", " one"]))
-    >>> found.counts.tolist(), found.characters.tolist(), found.vocabulary.to_pylist()
+    >>> words = find_words(pa.array(["Yes, we\\u3000do.", "", " one"]))
+    >>> words.counts.tolist(), words.characters.tolist(), words.vocabulary.to_pylist()
     ([3, 0, 1], [4, 2, 3, 3], ['Yes,', 'we', 'do.', 'one'])
     """
     data, offsets = text_bytes(text)
@@ -94,7 +92,7 @@ def find_words(text: pa.StringArray) -> Words:
         return Words(data, empty, empty, np.zeros(len(offsets), np.int64), offsets[:-1])
     changes = np.flatnonzero(inside[1:] != inside[:-1]) + 1
     within = np.unique(offsets[(offsets > low) & (offsets < high)]) - low
-    cut = within[inside[within] & inside[within - 1]]  # where one document ends in a word and the next begins in one
+    cut = within[inside[within] & inside[within - 1]]  # where one document ends in a word and the next begins with one
     ends = [np.zeros(int(inside[0]), np.int64), np.full(int(inside[-1]), len(inside))]
     edges = np.sort(np.concatenate([changes, cut, cut, *ends]), kind="stable") + low
     starts, stops = edges[::2], edges[1::2]
@@ -102,17 +100,17 @@ def find_words(text: pa.StringArray) -> Words:
 
 
 def _space_mask(data: U8, low: int, high: int) -> Bools:
-    """Which bytes of ``data[low:high]`` belong to white space, as `str.isspace` knows it."""
+    """Which bytes of ``data[low:high]`` belong to white space, as `str.isspace` has it."""
     view = data[low:high]
-    space = _SPACE[view]
+    space = SPACE[view]
     leads = np.flatnonzero(_WIDE_LEAD[view])
     if len(leads):
         two = view[leads].astype(np.int64) << 8 | view[leads + 1]
         three = two << 8 | view[np.minimum(leads + 2, len(view) - 1)]
         for width, codes in ((2, two), (3, three)):
-            found = leads[_WIDE[np.minimum(np.searchsorted(_WIDE, codes), len(_WIDE) - 1)] == codes]
+            starts = leads[WIDE_SPACE[np.minimum(np.searchsorted(WIDE_SPACE, codes), len(WIDE_SPACE) - 1)] == codes]
             for k in range(width):
-                space[found + k] = True
+                space[starts + k] = True
     return np.asarray(space)
 
 
@@ -134,10 +132,10 @@ Numbers = I64 | F64
 
 
 class Findings:
-    """The verdict on the documents of a batch so far, and which are still to be judged.
+    """The verdicts on the documents of a batch so far, and which are still to be judged.
 
     ``reasons``: names of the codes; the first is "kept". ``codes``, ``details``: of all documents. ``texts``,
-    ``words``: of the documents ``numbers``, those still to be judged; `narrow` leaves out dropped ones.
+    ``words``: of the documents ``numbers``, those still to be judged; `narrow` removes dropped ones.
     """
 
     def __init__(self, reasons: tuple[str, ...], texts: pa.StringArray) -> None:
@@ -178,7 +176,7 @@ class Findings:
 
 
 def _shown(value: float, limit: float) -> str:
-    """A number with three decimals, or as many as distinguish it from the limit.
+    """A number with three decimals, or with as many as distinguish it from the limit.
 
     >>> _shown(12, 50), _shown(0.27351, 0.2), _shown(0.300004, 0.3)
     ('12', '0.274', '0.300004')
@@ -190,91 +188,89 @@ def _shown(value: float, limit: float) -> str:
 
 
 def shares(part: Numbers, whole: Numbers) -> F64:
-    """``part / whole``, 0 if there is nothing."""
+    """``part / whole``, 0 where the whole is 0."""
     return np.asarray(part / np.maximum(whole, 1), np.float64)
 
 
-class Paragraphs(NamedTuple):
-    """Ascending byte spans ``data[starts[i]:stops[i]]``; document i owns ``offsets[i]:offsets[i + 1]``."""
+class Lines(NamedTuple):
+    """Lines or paragraphs: ascending byte spans ``data[starts[i]:stops[i]]``; document i owns ``offsets[i]`` to
+    ``offsets[i + 1]``."""
 
     data: U8
     starts: I64
     stops: I64
     offsets: I64
 
-    def choose(self, mask: Bools) -> Paragraphs:
+    def choose(self, mask: Bools) -> Lines:
         """Some of them, of the same documents."""
-        offsets = np.append(0, np.cumsum(mask))[self.offsets]
-        return Paragraphs(self.data, self.starts[mask], self.stops[mask], offsets)
+        offsets = offsets_of(mask)[self.offsets]
+        return Lines(self.data, self.starts[mask], self.stops[mask], offsets)
 
 
-def split_at_runs(text: pa.StringArray) -> Paragraphs:
+def split_at_runs(text: pa.StringArray) -> Lines:
     """Each document cut at every run of "\\n", as ``re.split("\\n+", ...)``.
 
-    >>> found = split_at_runs(pa.array(["a\\n\\nb", "", "\\nc"]))
-    >>> byte_slices(*found[:3]).to_pylist(), found.offsets.tolist()
+    >>> lines = split_at_runs(pa.array(["a\\n\\nb", "", "\\nc"]))
+    >>> byte_slices(*lines[:3]).to_pylist(), lines.offsets.tolist()
     (['a', 'b', '', '', 'c'], [0, 2, 3, 5])
     """
     data, offsets = text_bytes(text)
     return _cut(data, offsets[:-1], offsets[1:], *_newline_runs(data, offsets, 1))
 
 
-def split_paragraphs(text: pa.StringArray, words: Words) -> Paragraphs:
-    """Each document without white space at its edges, cut at runs of two "\\n" and more. ``words``: its words."""
+def split_paragraphs(text: pa.StringArray, words: Words) -> Lines:
+    """Each document, white space trimmed, cut at runs of two or more "\\n". ``words``: its words."""
     data, offsets = text_bytes(text)
-    run_starts, run_stops = _newline_runs(data, offsets, 2)
-    has = words.counts > 0
+    cut_starts, cut_stops = _newline_runs(data, offsets, 2)
+    has_words = words.counts > 0
     starts, stops = offsets[:-1].copy(), offsets[:-1].copy()
-    starts[has] = words.starts[words.offsets[:-1][has]]
-    stops[has] = words.stops[words.offsets[1:][has] - 1]
-    if len(run_starts):
-        owners = np.searchsorted(offsets, run_starts, "right") - 1
-        inner = (run_starts > starts[owners]) & (run_stops < stops[owners])
-        run_starts, run_stops = run_starts[inner], run_stops[inner]
-    return _cut(data, starts, stops, run_starts, run_stops)
+    starts[has_words] = words.starts[words.offsets[:-1][has_words]]
+    stops[has_words] = words.stops[words.offsets[1:][has_words] - 1]
+    if len(cut_starts):
+        owners = np.searchsorted(offsets, cut_starts, "right") - 1
+        inner = (cut_starts > starts[owners]) & (cut_stops < stops[owners])
+        cut_starts, cut_stops = cut_starts[inner], cut_stops[inner]
+    return _cut(data, starts, stops, cut_starts, cut_stops)
 
 
-def split_at_each(text: pa.StringArray) -> Paragraphs:
+def split_at_each(text: pa.StringArray) -> Lines:
     """Each document cut at every "\\n", as ``str.split("\\n")``."""
     data, offsets = text_bytes(text)
     at = _newlines(data, offsets)
     return _cut(data, offsets[:-1], offsets[1:], at, at + 1)
 
 
-def repeats(paragraphs: Paragraphs) -> Bools:
-    """Which paragraphs are equal, byte by byte, to an earlier one of the same document."""
-    found = np.zeros(len(paragraphs.starts), bool)
-    encoded = pc.dictionary_encode(byte_slices(paragraphs.data, paragraphs.starts, paragraphs.stops))
-    owners = np.repeat(np.arange(len(paragraphs.offsets) - 1), np.diff(paragraphs.offsets))
+def repeats(lines: Lines) -> Bools:
+    """Which lines are equal, byte by byte, to an earlier one of the same document."""
+    repeated = np.zeros(len(lines.starts), bool)
+    encoded = pc.dictionary_encode(byte_slices(lines.data, lines.starts, lines.stops))
+    owners = np.repeat(np.arange(len(lines.offsets) - 1), np.diff(lines.offsets))
     keys = owners * len(encoded.dictionary) + np.asarray(encoded.indices)
     order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
-    found[order[1:]] = ordered[1:] == ordered[:-1]
-    return found
+    repeated[order] = ~run_starts(keys[order])
+    return repeated
 
 
-def characters_in(paragraphs: Paragraphs) -> I64:
-    """The characters of each document's paragraphs; for a few paragraphs of a text."""
-    lengths = pc.utf8_length(byte_slices(paragraphs.data, paragraphs.starts, paragraphs.stops))
-    return sums(np.asarray(lengths), paragraphs.offsets)
+def characters_in(lines: Lines) -> I64:
+    """The characters of each document's lines; meant for few lines of a text."""
+    lengths = pc.utf8_length(byte_slices(lines.data, lines.starts, lines.stops))
+    return sums(np.asarray(lengths), lines.offsets)
 
 
-def sums(values: npt.NDArray[np.generic], offsets: I64) -> I64:
+def sums(values: npt.NDArray[Any], offsets: I64) -> I64:
     """The sum of each document's values (numbers, or true as 1)."""
-    total = np.zeros(len(values) + 1, np.int64)
-    np.cumsum(values, out=total[1:])
-    return np.diff(total[offsets])
+    return np.diff(offsets_of(values)[offsets])
 
 
 def beginning_with(data: U8, starts: I64, stops: I64, strings: tuple[str, ...]) -> Bools:
     """Which byte spans begin with one of a few short strings."""
-    found = np.zeros(len(starts), bool)
+    begins = np.zeros(len(starts), bool)
     for code in (string.encode() for string in strings):
         likely = np.flatnonzero(stops - starts >= len(code))
         for k, byte in enumerate(code):
             likely = likely[data[starts[likely] + k] == byte]
-        found[likely] = True
-    return found
+        begins[likely] = True
+    return begins
 
 
 def ending_with(data: U8, starts: I64, stops: I64, strings: tuple[str, ...]) -> Bools:
@@ -287,16 +283,16 @@ def ending_with(data: U8, starts: I64, stops: I64, strings: tuple[str, ...]) -> 
     codes = [string.encode() for string in strings]
     last = np.zeros(256, bool)
     last[[code[-1] for code in codes]] = True
-    found = np.zeros(len(starts), bool)
+    ends = np.zeros(len(starts), bool)
     likely = np.flatnonzero(stops > starts)
     likely = likely[last[data[stops[likely] - 1]]]
-    present = np.bincount(data[stops[likely] - 1], minlength=256)  # of many strings few occur in a batch
+    present = np.bincount(data[stops[likely] - 1], minlength=256)  # few of many strings occur in a batch
     for code in (code for code in codes if present[code[-1]]):
         hits = likely[stops[likely] - starts[likely] >= len(code)]
         for k, byte in enumerate(reversed(code), 1):
             hits = hits[data[stops[hits] - k] == byte]
-        found[hits] = True
-    return found
+        ends[hits] = True
+    return ends
 
 
 def _newlines(data: U8, offsets: I64) -> I64:
@@ -305,28 +301,26 @@ def _newlines(data: U8, offsets: I64) -> I64:
 
 
 def _newline_runs(data: U8, offsets: I64, least: int) -> tuple[I64, I64]:
-    """Starts and stops of runs of at least so many "\\n"; a run ends where its document does."""
+    """Starts and stops of runs of ``least`` or more "\\n"; a run ends where its document does."""
     at = _newlines(data, offsets)
     if not len(at):
         return at, at
-    fresh = np.ones(len(at), bool)
     owners = np.searchsorted(offsets, at, "right")
-    fresh[1:] = (at[1:] != at[:-1] + 1) | (owners[1:] != owners[:-1])
-    first = np.flatnonzero(fresh)
+    first = np.flatnonzero(run_starts(at - np.arange(len(at)), owners))
     starts, stops = at[first], at[np.append(first[1:], len(at)) - 1] + 1
     long = stops - starts >= least
     return starts[long], stops[long]
 
 
-def _cut(data: U8, lows: I64, highs: I64, cut_starts: I64, cut_stops: I64) -> Paragraphs:
-    """Documents ``data[lows[i]:highs[i]]`` without the cuts in them: always one span more than cuts."""
+def _cut(data: U8, lows: I64, highs: I64, cut_starts: I64, cut_stops: I64) -> Lines:
+    """Documents ``data[lows[i]:highs[i]]`` split at the cuts in them: one span more than cuts."""
     before = np.searchsorted(cut_starts, lows)
     before = np.append(before, len(cut_starts))
     count = np.diff(before) + 1
-    offsets = np.append(0, np.cumsum(count))
+    offsets = offsets_of(count)
     starts, stops = np.empty(offsets[-1], np.int64), np.empty(offsets[-1], np.int64)
     first, last = np.zeros(len(starts), bool), np.zeros(len(starts), bool)
     first[offsets[:-1]], last[offsets[1:] - 1] = True, True
     starts[first], stops[last] = lows, highs
     starts[~first], stops[~last] = cut_stops, cut_starts
-    return Paragraphs(data, starts, stops, offsets)
+    return Lines(data, starts, stops, offsets)

@@ -1,9 +1,9 @@
-"""Rule packs as data: what all kinds have in common, and how a pack is read from TOML.
+"""Rule packs as data: what all kinds share, and how a pack is read from TOML.
 
 A pack gives each value with its source, ``[min_words] value = 5 source = "..."``, and becomes a frozen dataclass with
-one field a rule. Rules that it does not name are off, so a pack keeps working when its kind gets a new rule. A pack
-is data and nothing else: its values are numbers, words and lists of words, checked against the fields of its kind; no
-name in it is ever imported, called or opened.
+one field per rule. Rules that it does not name are off, so a pack keeps working when its kind gets a new rule. A pack
+is only data: its values are numbers, words and lists of words, checked against the fields of its kind; no name in it is
+ever imported, called or opened.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from corpusforge import errors
 
 P = TypeVar("P", bound="Pack")
 
-# Limits far above those of real packs; they keep a broken or hostile file from taking the machine.
+# Limits far above those of real packs, against broken or hostile files.
 _MOST_BYTES = 1 << 20
 _MOST_ENTRIES = 1000
 _LARGEST = 2**31 - 1
@@ -34,9 +34,9 @@ def rule(off: int | float | bool | tuple[()], help: str) -> Any:
 
 @dataclass(frozen=True)
 class Pack:
-    """What packs of every kind have. The fields of a subclass are its rules, made by `rule`, of the types in `_TYPES`.
+    """A rule pack. The fields of a subclass are its rules, made by `rule`, of the types in `_TYPES`.
 
-    ``kind``: the word for it in a file. ``sources``: the source of each value that the pack states.
+    ``kind``: its name in a file. ``sources``: the source of each value that the pack states.
     """
 
     kind: ClassVar[str] = ""
@@ -56,14 +56,33 @@ class Pack:
     def recorded(self) -> dict[str, Any]:
         """The rules that the pack states or that are on, for manifests, so that a rule added later changes no digest.
 
-        Where some are left out the kind is named too, which the names of the others may not tell.
+        Where some are left out the kind is named too, as the other names may not determine it.
         """
         values = self.values()
         stated = {key: value for key, value in values.items() if value or key in self.sources}
         return stated if len(stated) == len(values) else {"kind": self.kind, **stated}
 
     def check(self, where: str) -> None:
-        """Raises `errors.RecipeInvalid` if values do not fit together; subclasses say more."""
+        """Raises `errors.RecipeInvalid` if values do not fit together; for subclasses."""
+
+
+@dataclass(frozen=True)
+class PackStep:
+    """The part that the steps of all packs share; a subclass adds `apply` and the type of its rules."""
+
+    rules: Pack
+
+    @property
+    def name(self) -> str:
+        """The name of the pack."""
+        return self.rules.name
+
+    def check(self) -> None:
+        """Most packs need nothing: their values were checked when the pack was read."""
+
+    def resources(self) -> dict[str, Any]:
+        """The pack's own values."""
+        return {"pack": self.rules.recorded()}
 
 
 _TYPES = {
@@ -91,7 +110,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def build_pack(kind: type[P], raw: Mapping[str, Any], path: Path) -> P:
-    """A pack of a kind. Raises `errors.RecipeInvalid` for a key or value that is not right."""
+    """A pack of a kind. Raises `errors.RecipeInvalid` for an invalid key or value."""
     where, known = str(path), kind.rules()
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
@@ -107,9 +126,9 @@ def build_pack(kind: type[P], raw: Mapping[str, Any], path: Path) -> P:
         raise errors.RecipeInvalid(where, "the pack has no title", 'add a line: title = "..."')
     if not values:
         raise errors.RecipeInvalid(where, "the pack names no rule", f"name one: {', '.join(known)}")
-    made = kind(name=path.stem, title=raw["title"], sources=sources, **values)
-    made.check(where)
-    return made
+    pack = kind(name=path.stem, title=raw["title"], sources=sources, **values)
+    pack.check(where)
+    return pack
 
 
 def _checked(key: str, kind: str, entry: Any, where: str) -> tuple[Any, str]:

@@ -1,31 +1,31 @@
-"""Packs of the kind "patterns": a user's own rules, as regular expressions.
+"""Packs of the kind "patterns": user-defined rules, as regular expressions.
 
 Lines with a match of ``drop_lines`` are dropped, and so are pages with a match of ``drop_pages``. The expressions are
 RE2's and run inside Arrow, in time linear in the text, without look-around and back-references. They are searched, and
-case matters; ``^``, ``$`` and ``(?i)`` change that. In a line ``^`` and ``$`` are its edges, white space stripped; in a
-page those of the page, or with ``(?m)`` of its lines.
+case matters; ``^``, ``$`` and ``(?i)`` change that. In a line ``^`` and ``$`` match at its edges, white space stripped;
+in a page at those of the page, or with ``(?m)`` at those of its lines.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpusforge import errors
-from corpusforge.arrays import I64
-from corpusforge.clean.pack import Pack, rule
+from corpusforge.arrays import I64, Bools, offsets_of
+from corpusforge.clean.pack import Pack, PackStep, rule
 from corpusforge.clean.step import Codes, LineCounts, Verdict, dropped_lines
 from corpusforge.text import refusal_of, split_lines
 
 REASONS = ("kept", "page:pattern", "page:no-lines")
 LINE_REASONS = ("kept", "line:pattern")
 
-_LONGEST = 10_000  # characters of one expression: more than any list of words that a person writes
+_LONGEST = 10_000  # characters of one expression: longer than any list of words that a person writes
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,8 @@ class Patterns(Pack):
         """Raises `errors.RecipeInvalid` for an expression that RE2 refuses."""
         for name, expressions in self.values().items():
             for number, expression in enumerate(expressions, 1):
-                wrong = _refused(expression)
-                if wrong:
-                    what = f"{name}, expression {number}: {wrong}"
+                if refusal := _refused(expression):
+                    what = f"{name}, expression {number}: {refusal}"
                     raise errors.RecipeInvalid(where, what, "write it as RE2 does: github.com/google/re2/wiki/Syntax")
 
 
@@ -54,29 +53,17 @@ def _refused(expression: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class PatternsStep:
-    """Applies a pack of patterns."""
+class PatternsStep(PackStep):
+    """Applies a pack of the kind "patterns"."""
 
     rules: Patterns
 
-    @property
-    def name(self) -> str:
-        """The pack's name."""
-        return self.rules.name
-
-    def check(self) -> None:
-        """Nothing is needed: the expressions were compiled when the pack was read."""
-
-    def resources(self) -> dict[str, Any]:
-        """The pack's own values."""
-        return {"pack": self.rules.recorded()}
-
     def apply(self, documents: pa.RecordBatch) -> Verdict:
-        """Drop pages, then lines; a page that loses all of its lines goes."""
+        """Drop pages, then lines; a page that loses its last line is dropped."""
         texts = documents["text"]
-        found = first_match(texts, self.rules.drop_pages)
-        codes: Codes = (found >= 0).astype(np.int8)
-        details = {n: self.rules.drop_pages[found[n]] for n in np.flatnonzero(codes).tolist()}
+        matches = first_match(texts, self.rules.drop_pages)
+        codes: Codes = (matches >= 0).astype(np.int8)
+        details = {n: self.rules.drop_pages[matches[n]] for n in np.flatnonzero(codes).tolist()}
         return self._cut(texts, codes, details) if self.rules.drop_lines else Verdict(REASONS, codes, texts, details)
 
     def _cut(self, texts: pa.StringArray, codes: Codes, details: dict[int, str]) -> Verdict:
@@ -100,20 +87,22 @@ class PatternsStep:
 
 
 def first_match(texts: pa.StringArray, expressions: Iterable[str]) -> I64:
-    """For each text the number of the first expression that it holds, or -1."""
-    found = np.full(len(texts), -1, np.int64)
+    """For each text the number of the first expression that matches it, or -1."""
+    first = np.full(len(texts), -1, np.int64)
     for number, expression in enumerate(expressions):
-        held = np.asarray(pc.match_substring_regex(texts, expression), bool)
-        found[held & (found < 0)] = number
-    return found
+        matches = np.asarray(pc.match_substring_regex(texts, expression), bool)
+        first[matches & (first < 0)] = number
+    return first
 
 
-def _without(texts: pa.StringArray, lines: pa.StringArray, offsets: I64, dropped: I64, changed: Any) -> pa.StringArray:
-    """The texts that changed, put together again of the lines that stay; the others as they came."""
+def _without(
+    texts: pa.StringArray, lines: pa.StringArray, offsets: I64, dropped: I64, changed: Bools
+) -> pa.StringArray:
+    """The texts that changed, joined from the lines that stay; the others as they were."""
     if not changed.any():
         return texts
     stays = np.ones(len(lines), bool)
     stays[dropped] = False
-    bounds = np.concatenate([[0], np.cumsum(stays)])[offsets].astype(np.int32)
+    bounds = offsets_of(stays)[offsets].astype(np.int32)
     joined = pc.binary_join(pa.ListArray.from_arrays(bounds, lines.filter(pa.array(stays))), "\n")
     return pc.if_else(pa.array(changed), joined, texts)

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from corpusforge.arrays import I64, U8, Bools
-from corpusforge.text import SPACE, Spans, break_stops, bytes_in, text_bytes, trim, union
+from corpusforge.text import SPACE, WIDE_SPACE, Spans, break_stops, bytes_in, text_bytes, trim, union
 
 WORD = 8  # letters of the longest word in a list
 
@@ -55,7 +55,6 @@ def packed(*words: str) -> I64:
 
 TITLE_CODES, DIGIT_CODES = packed(*TITLES.split()), packed(*BEFORE_DIGITS.split())
 SHORT_CODES, STARTER_CODES = packed(*ABBREVIATIONS.split()), packed(*STARTERS.split())
-WIDE_SPACES = packed(*"\x85\xa0\u1680\u202f\u205f\u3000\u2028\u2029", *map(chr, range(0x2000, 0x200B)))
 WIDE_CLOSERS = packed(*"»’”」』）】》〉］｝〕〗")
 WIDE_OPENERS = packed(*"«‹¿¡“‘’”„‚「『（【《〈［｛〔〖")
 DASHES = packed(*"-*–—•·")
@@ -245,7 +244,7 @@ def _skip_space(places: _Places, where: I64) -> I64:
     active = np.arange(len(where))
     for _ in range(GAP):
         code, width = places.rows(active).character(where[active])
-        space = _either(code, width, SPACE, WIDE_SPACES)
+        space = _either(code, width, SPACE, WIDE_SPACE)
         active = active[space]
         if not len(active):
             break
@@ -272,7 +271,7 @@ def _may_start(places: _Places, where: I64) -> Bools:
     """Whether a sentence may start here: upper case, digit, most characters beyond ASCII."""
     code, width = places.character(where)
     small = (width == 2) & LOWER[np.where(width == 2, (code >> 8 & 0x1F) << 6 | code & 0x3F, 0)]
-    space = _either(code, width, SPACE, WIDE_SPACES)
+    space = _either(code, width, SPACE, WIDE_SPACE)
     return np.asarray(START[places.byte(where)] & ~small & ~space)
 
 
