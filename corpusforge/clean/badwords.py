@@ -3,7 +3,7 @@
 As in tensorflow-datasets 4.9.10, ``text/c4_utils.py``, ``get_badwords_filter_fn``: an entry counts in the ``str.lower``
 of a text, flanked by non-word characters or the edge of the text; in languages without spaces it counts anywhere.
 
-One RE2 expression over the column finds the suspects, never too few; Python's own expression decides about those.
+One RE2 expression over the column finds all suspects and perhaps more; Python's own expression decides about those.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from corpusforge import errors
 from corpusforge.bundled import cache_folder
 from corpusforge.clean.c4_lines import Rules
 from corpusforge.clean.fetch import LISTS
-from corpusforge.clean.step import Verdict, page_verdict
+from corpusforge.clean.step import FieldsOnly, Verdict, page_verdict
 from corpusforge.clean.urls import is_drawn, normalize_urls
 from corpusforge.text import escape, refusal_of
 
 LONGEST = 1000
-"""Characters of an entry. The longest of LDNOOBW's 28 lists has 32."""
+"""Most characters of an entry; the longest of LDNOOBW's 28 lists has 32."""
 
 
 class Badwords:
@@ -38,24 +38,24 @@ class Badwords:
         self.entries, self.edges = sorted(set(entries)), edges
 
     def find(self, texts: pa.StringArray) -> list[str | None]:
-        """The entry that each text holds first, or None."""
-        found: list[str | None] = [None] * len(texts)
+        """The first entry in each text, or None."""
+        matches: list[str | None] = [None] * len(texts)
         if not self.entries:
-            return found
-        # Lower case of these two depends on what is around them.
-        odd = np.asarray(pc.match_substring_regex(texts, "[İΣ]"), bool)
-        suspects = np.flatnonzero(odd | np.asarray(pc.match_substring_regex(texts, self._wide), bool))
+            return matches
+        # The lower case of these two letters depends on their context.
+        inexact = np.asarray(pc.match_substring_regex(texts, "[İΣ]"), bool)
+        suspects = np.flatnonzero(inexact | np.asarray(pc.match_substring_regex(texts, self._wide), bool))
         chosen = texts.take(pa.array(suspects))
-        # Arrow looks for places byte by byte: it misses capitals beyond ASCII, which `_decide` finds.
+        # Arrow searches for positions byte by byte and misses capitals beyond ASCII; `_decide` finds them.
         places = pc.find_substring_regex(chosen, self._wide).to_pylist()
-        # A Python loop with a reason: only pages that hold an entry next to ASCII non-word characters come here.
+        # A Python loop with a reason: only pages that hold an entry between ASCII non-word characters.
         for number, place, text in zip(suspects.tolist(), places, chosen.to_pylist(), strict=True):
-            near = None if odd[number] or place < 0 else self._at(text, place)
-            found[number] = near or self._decide(text.lower())
-        return found
+            near = None if inexact[number] or place < 0 else self._at(text, place)
+            matches[number] = near or self._decide(text.lower())
+        return matches
 
     def _at(self, text: str, place: int) -> str | None:
-        """The first entry (in sorted order) at the byte where Arrow found one, if Python's expression agrees."""
+        """The first entry (in sorted order) at the byte where Arrow found a match, if Python's expression agrees."""
         data = text.encode()
         window = data[place : place + self._reach].decode("utf-8", "ignore").lower()
         if not self.edges:
@@ -66,7 +66,7 @@ class Badwords:
         return next((e for e in near if re.match(rf"{head}{re.escape(e)}(?:\W|$)", window)), None)
 
     def _decide(self, lowered: str) -> str | None:
-        """The first entry (in sorted order) anywhere: for what `_at` leaves open."""
+        """The first entry (in sorted order) anywhere, where `_at` does not decide."""
         inside = [entry for entry in self.entries if entry in lowered]
         if not self.edges:
             return inside[0] if inside else None
@@ -74,12 +74,12 @@ class Badwords:
 
     @cached_property
     def _reach(self) -> int:
-        """Bytes that hold any entry, as long as it may be in capitals, with a character on both sides and one more."""
+        """Bytes enough for any entry, also in capitals, with a character on both sides and one more."""
         return max(4 * len(entry) for entry in self.entries) + 12
 
     @cached_property
     def _wide(self) -> str:
-        """RE2: case folded (which takes in all that str.lower does but İ), flanks by ASCII word characters only."""
+        """For RE2: case folded (which covers str.lower except for İ), flanked by ASCII non-word characters."""
         entries = "|".join(escape(entry) for entry in self.entries)
         return f"(?i)(?:^|[^0-9a-z_])(?:{entries})(?:[^0-9a-z_]|$)" if self.edges else f"(?i){entries}"
 
@@ -96,13 +96,13 @@ class Badwords:
 
 
 def load_badwords(setting: str, language: str, rules: Rules, *, required: bool) -> Badwords | None:
-    """The list of a language from the cache ("fetched") or a folder; null: "off", or there is none for it.
+    """The list of a language from the cache ("fetched") or a folder; None if "off" or if the language has none.
 
-    ``required``: the run is about this language. Raises `errors.ResourceMissing` if nothing was fetched, or where
-    a folder lacks a list that exists for a required language, `errors.InputUnreadable` for a list that is not one.
+    ``required``: the run is about this language. Raises `errors.ResourceMissing` if nothing was fetched, or if a folder
+    lacks a list that exists for a required language, `errors.InputUnreadable` for a file that is not a list.
     """
-    named = re.fullmatch("[A-Za-z0-9-]+", language)  # it comes from documents, and becomes the name of a file
-    if setting == "off" or not named or (setting == "fetched" and language not in LISTS):
+    is_code = re.fullmatch("[A-Za-z0-9-]+", language)  # it comes from documents and becomes the name of a file
+    if setting == "off" or not is_code or (setting == "fetched" and language not in LISTS):
         return None
     folder = cache_folder("badwords") if setting == "fetched" else Path(setting)
     path = folder / language
@@ -135,13 +135,13 @@ def _read(path: Path) -> list[str]:
 
 
 @dataclass(frozen=True)
-class BadwordsStep:
+class BadwordsStep(FieldsOnly):
     """Drops pages that hold a bad word of their language.
 
-    ``lists``: "fetched" or a folder; ``language``: of the run, "": that of each page. ``rules``: which entries are left
-    out, where words need no edges, and the share of pages with a bad word to drop, drawn by the MD5 of the normalized
-    URL as in tensorflow-datasets 4.9.10 (``text/c4_utils.py``, ``_badwords_predicate``), of pages without a
-    URL by their id.
+    ``lists``: "fetched" or a folder; ``language``: of the run, or "" for that of each page. ``rules``: which entries
+    are removed, which languages need no word boundaries, and the share of pages with a bad word to drop. The share is
+    drawn by the MD5 of the normalized URL as in tensorflow-datasets 4.9.10 (``text/c4_utils.py``,
+    ``_badwords_predicate``), of pages without a URL by that of their id.
     """
 
     lists: str
@@ -156,7 +156,7 @@ class BadwordsStep:
     def check(self) -> None:
         """Raises `errors.ResourceMissing` if the list of the run's language is needed and missing.
 
-        Where each page has its own language every list is read, so that a broken one stops no run half-way.
+        Where each page has its own language every list is read, so that a broken one does not stop the run later.
         """
         if self.language:
             self._list_of(self.language)
@@ -167,29 +167,29 @@ class BadwordsStep:
             self._list_of(name)
 
     def resources(self) -> dict[str, Any]:
-        """The list, what is left out of it, the share."""
+        """The list, the entries removed from it, the share."""
         rules = self.rules
-        found: dict[str, Any] = {"fraction": rules.badword_fraction, "removed": list(rules.badwords_removed)}
-        found["substring_languages"] = list(rules.badword_substring_languages)
+        resources: dict[str, Any] = {"fraction": rules.badword_fraction, "removed": list(rules.badwords_removed)}
+        resources["substring_languages"] = list(rules.badword_substring_languages)
         if self.language:
             words = self._list_of(self.language)
-            found["badwords"] = words.digest() if words else "off"
-        return found
+            resources["badwords"] = words.digest() if words else "off"
+        return resources
 
     def apply(self, documents: pa.RecordBatch) -> Verdict:
-        """Look for the words of each page's language."""
+        """Drop pages with a word from the list of their language."""
         codes = pc.utf8_lower(pc.list_element(pc.split_pattern(pc.fill_null(documents["language"], ""), "-"), 0))
         details: dict[int, str] = {}
         for language in sorted(set(codes.unique().to_pylist()) - {""}):
             words = self._list_of(language)
             if words:
-                among = np.flatnonzero(np.asarray(pc.equal(codes, language), bool))
-                found = words.find(documents["text"].take(pa.array(among)))
-                details |= {int(n): entry for n, entry in zip(among, found, strict=True) if entry is not None}
+                rows = np.flatnonzero(np.asarray(pc.equal(codes, language), bool))
+                matches = words.find(documents["text"].take(pa.array(rows)))
+                details |= {int(n): entry for n, entry in zip(rows, matches, strict=True) if entry is not None}
         numbers = np.array(sorted(details), np.int64)
         if self.rules.badword_fraction < 1 and len(numbers):
-            held = documents.take(pa.array(numbers))
-            keys = pc.coalesce(normalize_urls(held["url"]), held["id"])
+            matching = documents.take(pa.array(numbers))
+            keys = pc.coalesce(normalize_urls(matching["url"]), matching["id"])
             numbers = numbers[is_drawn(keys, self.rules.badword_fraction)]
         dropped = np.zeros(documents.num_rows, bool)
         dropped[numbers] = True
@@ -204,9 +204,3 @@ class BadwordsStep:
     @cached_property
     def _lists(self) -> dict[str, Badwords | None]:
         return {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if not key.startswith("_")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)

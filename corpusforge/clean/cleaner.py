@@ -1,9 +1,9 @@
-"""Clean a batch: the steps of a run, applied one after another.
+"""Clean a batch: apply the steps of a run, one after another.
 
 The order of the steps: URLs, packs as the recipe lists them, language, bad words, then personal data and contamination.
 Except for the packs it is that of C4 (tensorflow-datasets 4.9.10, ``text/c4.py``): language and bad words are judged on
-text that is already clean. A step sees only the documents that earlier steps kept, with the text as they left it. What
-happens to a document depends on that document alone.
+text that is already clean. A step sees only the documents that earlier steps kept, with the text that they left. The
+result for a document depends on that document alone.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +32,6 @@ from corpusforge.clean.step import (
     Outcome,
     Step,
     StepLines,
-    Tallies,
     Verdict,
     rejects_of,
     tallies_of,
@@ -41,12 +40,15 @@ from corpusforge.clean.urls import UrlLists
 from corpusforge.schemas import DOCUMENTS
 from corpusforge.sections import Clean, Urls
 
+if TYPE_CHECKING:
+    from corpusforge.shards import Tallies
+
 
 @dataclass(frozen=True)
 class Cleaned:
-    """One batch, cleaned.
+    """The result for a batch.
 
-    ``statistics``: documents_in/out, text_bytes_in/out, lines_in/out (0 where no step reads lines), and below "steps"
+    ``statistics``: documents_in/out, text_bytes_in/out, lines_in/out (0 if no step reads lines), and under "steps" the
     documents and bytes of text after each step.
     """
 
@@ -68,31 +70,30 @@ class Cleaner:
     steps: tuple[Step, ...]
 
     def check(self) -> None:
-        """Raises an error of `errors` where a run could not succeed."""
+        """Raises an error of `errors` if a run cannot succeed."""
         names = [step.name for step in self.steps]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice:  # rejects and counts tell steps by their names
-            raise errors.RecipeInvalid(
-                "clean.rules", f"two steps are called '{twice}'", "name a pack once, or rename one"
-            )
+        duplicate = next((name for name in names if names.count(name) > 1), None)
+        if duplicate:  # rejects and counts identify steps by name
+            what = f"two steps are called '{duplicate}'"
+            raise errors.RecipeInvalid("clean.rules", what, "name a pack once, or rename one")
         for step in self.steps:
             step.check()
 
     def resources(self) -> list[dict[str, Any]]:
-        """What the output depends on besides code and settings, step by step: packs, lists, models, libraries."""
+        """What the output depends on besides code and settings, for each step: packs, lists, models, libraries."""
         return [{"step": step.name, **step.resources()} for step in self.steps]
 
     def clean(self, documents: pa.RecordBatch) -> Cleaned:
-        """Clean a batch of DOCUMENTS."""
+        """Apply all steps to a batch of DOCUMENTS."""
         return _Chain(documents).run(self.steps)
 
 
 class _Chain:
-    """One batch on its way through the steps. ``numbers``: of the documents still in, in the batch that came."""
+    """A batch on its way through the steps. ``numbers``: of the documents still kept, in the input batch."""
 
     def __init__(self, documents: pa.RecordBatch) -> None:
-        self.came = documents
-        self.now = documents
+        self.given = documents
+        self.current = documents
         self.numbers: I64 = np.arange(documents.num_rows)
         self.dropped_by = np.full(documents.num_rows, -1, np.int16)
         self.codes = np.zeros(documents.num_rows, np.int8)
@@ -107,23 +108,23 @@ class _Chain:
         """Apply every step and combine their verdicts."""
         reasons = []
         for number, step in enumerate(steps):
-            verdict = step.apply(self.now)
+            verdict = step.apply(self.current)
             reasons.append(verdict.reasons)
             self._note(number, verdict)
             self._pass_on(verdict)
-            self.after[step.name] = {"documents": self.now.num_rows, "text_bytes": _size(self.now)}
-        made = pa.record_batch([self.now[name] for name in DOCUMENTS.names], schema=DOCUMENTS)
+            self.after[step.name] = {"documents": self.current.num_rows, "text_bytes": _size(self.current)}
+        cleaned = pa.record_batch([self.current[name] for name in DOCUMENTS.names], schema=DOCUMENTS)
         names = tuple(step.name for step in steps)
         outcome = Outcome(
-            self.came, names, self.dropped_by, self.codes, tuple(reasons), self.details, *self._of_those_that_stay()
+            self.given, names, self.dropped_by, self.codes, tuple(reasons), self.details, *self._of_kept_documents()
         )
         tallies = tallies_of(outcome)
-        if made.num_rows:
-            tallies["kept"] = {"rows": made.num_rows, "bytes": _size(made)}
-        return Cleaned(made, tallies, self._statistics(made), outcome)
+        if cleaned.num_rows:
+            tallies["kept"] = {"rows": cleaned.num_rows, "bytes": _size(cleaned)}
+        return Cleaned(cleaned, tallies, self._statistics(cleaned), outcome)
 
     def _note(self, number: int, verdict: Verdict) -> None:
-        """Record the verdict of a step, under the numbers of the batch that came."""
+        """Record the verdict of a step, with documents numbered as in the input batch."""
         dropped = np.flatnonzero(verdict.codes != KEPT)
         self.dropped_by[self.numbers[dropped]] = number
         self.codes[self.numbers[dropped]] = verdict.codes[dropped]
@@ -138,39 +139,39 @@ class _Chain:
 
     def _count(self, counts: LineCounts) -> None:
         if self.lines_in < 0:
-            self.lines_in = int(counts.came.sum())
-            self.line_counts = np.zeros(self.came.num_rows, np.int64)
+            self.lines_in = int(counts.before.sum())
+            self.line_counts = np.zeros(self.given.num_rows, np.int64)
         assert self.line_counts is not None
-        self.line_counts[self.numbers] = counts.stay
+        self.line_counts[self.numbers] = counts.after
 
     def _pass_on(self, verdict: Verdict) -> None:
-        """The documents that stay, with their new text and language, for the next step."""
-        stay = verdict.codes == KEPT
+        """Keep the documents that stay, with their new text and language, for the next step."""
+        kept = verdict.codes == KEPT
         changed = {"text": verdict.texts}
         if verdict.language is not None:
             changed["language"] = verdict.language
-        columns = {name: changed.get(name, self.now[name]) for name in DOCUMENTS.names}
-        if not stay.all():
-            mask = pa.array(stay)
+        columns = {name: changed.get(name, self.current[name]) for name in DOCUMENTS.names}
+        if not kept.all():
+            mask = pa.array(kept)
             columns = {name: column.filter(mask) for name, column in columns.items()}
-            self.numbers = self.numbers[stay]
-        self.now = pa.record_batch([columns[name] for name in DOCUMENTS.names], names=DOCUMENTS.names)
+            self.numbers = self.numbers[kept]
+        self.current = pa.record_batch([columns[name] for name in DOCUMENTS.names], names=DOCUMENTS.names)
 
-    def _of_those_that_stay(self) -> tuple[tuple[StepLines, ...], tuple[Edits, ...]]:
-        stays = self.dropped_by < 0
-        lines = tuple(part._replace(lines=part.lines.choose(stays[part.lines.documents])) for part in self.lines)
+    def _of_kept_documents(self) -> tuple[tuple[StepLines, ...], tuple[Edits, ...]]:
+        kept = self.dropped_by < 0
+        lines = tuple(part._replace(lines=part.lines.choose(kept[part.lines.documents])) for part in self.lines)
         edits = []
         for edit in self.edits:
-            kept = stays[edit.documents]
-            edits.append(Edits(edit.reasons, edit.documents[kept], edit.codes[kept], edit.sizes[kept]))
+            rows = kept[edit.documents]
+            edits.append(Edits(edit.reasons, edit.documents[rows], edit.codes[rows], edit.sizes[rows]))
         return lines, tuple(edits)
 
-    def _statistics(self, made: pa.RecordBatch) -> dict[str, Any]:
+    def _statistics(self, cleaned: pa.RecordBatch) -> dict[str, Any]:
         return {
-            "documents_in": self.came.num_rows,
-            "documents_out": made.num_rows,
-            "text_bytes_in": _size(self.came),
-            "text_bytes_out": _size(made),
+            "documents_in": self.given.num_rows,
+            "documents_out": cleaned.num_rows,
+            "text_bytes_in": _size(self.given),
+            "text_bytes_out": _size(cleaned),
             "lines_in": max(self.lines_in, 0),
             "lines_out": int(self.line_counts[self.numbers].sum()) if self.line_counts is not None else 0,
             "steps": self.after,
@@ -184,31 +185,33 @@ def _size(batch: pa.RecordBatch) -> int:
 def explain(text: str, cleaner: Cleaner) -> tuple[list[tuple[int, str, str | None]], str | None]:
     """Every line of a page as ``(number, stripped line, reason or None)``, and the page's own reason or None.
 
-    A step that drops the page marks its lines too, where it reads lines (`mark`).
+    If the step that drops the page reads lines (`mark`), the lines are marked too.
     """
     row = {name: [None] for name in DOCUMENTS.names} | {"id": [""], "source": [""], "position": [0], "text": [text]}
-    now = pa.record_batch([pa.array(row[f.name], f.type) for f in DOCUMENTS], DOCUMENTS)
+    document = pa.record_batch([pa.array(row[f.name], f.type) for f in DOCUMENTS], DOCUMENTS)
     lines = [line.strip() for line in text.splitlines()]
-    left = list(range(len(lines)))  # numbers of the lines still in
+    left = list(range(len(lines)))  # numbers of the lines still kept
     reasons: dict[int, str] = {}
     for step in cleaner.steps:
-        verdict = step.apply(now)
+        verdict = step.apply(document)
         code = int(verdict.codes[0])
         if code != KEPT:
-            for place, reason in _marks(step, now["text"][0].as_py()):
+            for place, reason in _marks(step, document["text"][0].as_py()):
                 if reason and place < len(left):
                     reasons[left[place]] = reason
             return _explained(lines, reasons), verdict.reasons[code]
         dropped = _numbered(verdict.lines, verdict.line_reasons)
         reasons |= {left[place]: reason for place, reason in dropped.items()}
         left = [number for place, number in enumerate(left) if place not in dropped]
-        now = pa.record_batch([*(now[name] for name in DOCUMENTS.names[:-1]), verdict.texts], names=DOCUMENTS.names)
+        document = pa.record_batch(
+            [*(document[name] for name in DOCUMENTS.names[:-1]), verdict.texts], names=DOCUMENTS.names
+        )
     return _explained(lines, reasons), None
 
 
 def _marks(step: Step, text: str) -> list[tuple[int, str | None]]:
-    found: list[tuple[int, str | None]] = step.mark(text) if hasattr(step, "mark") else []
-    return found
+    marks: list[tuple[int, str | None]] = step.mark(text) if hasattr(step, "mark") else []
+    return marks
 
 
 def _numbered(lines: DroppedLines | None, names: tuple[str, ...]) -> dict[int, str]:

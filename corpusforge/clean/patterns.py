@@ -69,19 +69,19 @@ class PatternsStep(PackStep):
     def _cut(self, texts: pa.StringArray, codes: Codes, details: dict[int, str]) -> Verdict:
         """Drop lines of the pages that stay, and pages that lose their last line."""
         rows = split_lines(texts)
-        taken = first_match(rows.values, self.rules.drop_lines)
+        matches = first_match(rows.values, self.rules.drop_lines)
         owners = np.repeat(np.arange(len(texts)), np.diff(rows.offsets))
-        dropped = np.flatnonzero((taken >= 0) & (codes[owners] == 0))
+        dropped = np.flatnonzero((matches >= 0) & (codes[owners] == 0))
         stays = np.asarray(pc.greater(pc.binary_length(rows.values), 0), bool)
         stays[dropped] = False
         cut = np.bincount(owners[dropped], minlength=len(texts)) > 0
         counts = LineCounts(np.diff(rows.offsets), np.bincount(owners[stays], minlength=len(texts)))
-        codes[cut & (counts.stay == 0)] = REASONS.index("page:no-lines")
-        still = dropped[codes[owners[dropped]] == 0]
-        numbers = still - rows.offsets[owners[still]]
-        names = pa.array(self.rules.drop_lines).take(pa.array(taken[still]))
-        ones = np.ones(len(still), np.int8)
-        lines = dropped_lines(owners[still], numbers, ones, rows.values.take(pa.array(still)), names)
+        codes[cut & (counts.after == 0)] = REASONS.index("page:no-lines")
+        reported = dropped[codes[owners[dropped]] == 0]  # a page that is dropped is reported whole
+        numbers = reported - rows.offsets[owners[reported]]
+        names = pa.array(self.rules.drop_lines).take(pa.array(matches[reported]))
+        ones = np.ones(len(reported), np.int8)
+        lines = dropped_lines(owners[reported], numbers, ones, rows.values.take(pa.array(reported)), names)
         text = _without(texts, rows.values, rows.offsets, dropped, cut)
         return Verdict(REASONS, codes, text, details, lines, LINE_REASONS, counts=counts)
 

@@ -1,17 +1,17 @@
-"""What a step of cleaning is and reports, and the table of rejects made from the reports.
+"""What a step of cleaning is and returns, and the table of rejects made of its verdicts.
 
 A step takes a batch of DOCUMENTS and returns a `Verdict`: a code for each document, the text of those that stay, and
 the lines removed from them. It decides about a document by that document alone, so batches may be cut anywhere. Steps
 are frozen, picklable dataclasses; large resources (models, lists) are loaded where they are used. `cleaner.Cleaner`
-runs the steps of a run. REJECTS has a row for each dropped page and each line dropped from a kept page, in the order of
-documents and lines; lines are numbered as in the input text, even if an earlier step had removed some.
+applies the steps of a run. REJECTS has a row for each dropped page and each line dropped from a kept page, in the order
+of documents and lines; lines are numbered as in the input text, even if an earlier step had removed some.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -22,19 +22,22 @@ from corpusforge.arrays import I64, U8, Bools
 from corpusforge.schemas import REJECTS
 from corpusforge.text import byte_slices, text_bytes
 
+if TYPE_CHECKING:
+    from corpusforge.shards import Tallies
+
 KEPT = 0
-"""The code of what stays, of pages and of lines."""
+"""The code of pages and lines that stay."""
 
 Codes = npt.NDArray[np.int8]
 
 
 @dataclass(frozen=True)
 class DroppedLines:
-    """Lines taken from documents; of those that the step itself drops none need be named.
+    """Lines dropped from documents; those of documents that the step drops whole may be left out.
 
-    ``documents``: number of the document in the batch, ascending. ``numbers``: of the line in the text that came to
-    the step (`str.splitlines`), ascending in a document. ``codes``: see `Verdict.line_reasons`. The text of line i is
-    ``data[starts[i]:stops[i]]``. ``details``: makes the column of details, for when rejects are requested.
+    ``documents``: number of the document in the batch, ascending. ``numbers``: of the line in the text that the
+    step got (`str.splitlines`), ascending in a document. ``codes``: see `Verdict.line_reasons`. The text of line i is
+    ``data[starts[i]:stops[i]]``. ``details``: returns the column of details; called when rejects are requested.
     """
 
     documents: I64
@@ -50,7 +53,7 @@ class DroppedLines:
         return byte_slices(self.data, self.starts, self.stops)
 
     def choose(self, mask: Bools) -> DroppedLines:
-        """Some of them."""
+        """The lines that a mask chooses."""
         if mask.all():
             return self
         chosen = pa.array(mask)
@@ -68,16 +71,16 @@ class DroppedLines:
 def dropped_lines(
     documents: I64, numbers: I64, codes: Codes, texts: pa.StringArray, details: pa.StringArray | None = None
 ) -> DroppedLines:
-    """`DroppedLines` of texts that are a column already."""
+    """`DroppedLines` of a column of texts."""
     data, offsets = text_bytes(texts)
-    kept = details if details is not None else pa.nulls(len(texts), pa.string())
-    return DroppedLines(documents, numbers, codes, data, offsets[:-1], offsets[1:], lambda: kept)
+    column = details if details is not None else pa.nulls(len(texts), pa.string())
+    return DroppedLines(documents, numbers, codes, data, offsets[:-1], offsets[1:], lambda: column)
 
 
 class Edits(NamedTuple):
-    """Parts of text changed inside documents that stay: counted under ``reasons``, not kept one by one.
+    """Parts of text replaced inside documents that stay; they are counted under ``reasons``, not kept one by one.
 
-    ``codes``: one an edit, an index into ``reasons``. ``sizes``: bytes of the text that was replaced.
+    ``codes``: of each edit, an index into ``reasons``. ``sizes``: bytes of the text that was replaced.
     ``documents``: number of the document in the batch.
     """
 
@@ -88,22 +91,22 @@ class Edits(NamedTuple):
 
 
 class LineCounts(NamedTuple):
-    """Lines of every document: as it ``came`` to a step that reads lines, and those that ``stay``."""
+    """The number of lines of every document before and after a step that reads lines."""
 
-    came: I64
-    stay: I64
+    before: I64
+    after: I64
 
 
 @dataclass(frozen=True)
 class Verdict:
     """The decisions of a step about a batch.
 
-    ``reasons``: names of the codes of documents (``page:*``); the first is "kept". ``codes``: one a document.
+    ``reasons``: names of the codes of documents (``page:*``); the first is "kept". ``codes``: of each document.
     ``details``: ``{document number: what the rule saw}``, of dropped documents. ``texts``: the text of all documents
-    after the step, the column that came in where nothing changed; of dropped documents it may be anything but null.
-    ``lines``, ``line_reasons``: lines taken from documents that stay, and the names of their codes (the first unused).
-    ``language``: the language of all documents, where the step looked at it. ``edits``: text changed in place.
-    ``counts``: where the step read lines.
+    after the step, the input column if nothing changed; of dropped documents it may be anything but null. ``lines``,
+    ``line_reasons``: lines dropped from documents that stay, and the names of their codes (the first is unused).
+    ``language``: of all documents, if the step detects it. ``edits``: text replaced in place. ``counts``: if the step
+    reads lines.
     """
 
     reasons: tuple[str, ...]
@@ -125,13 +128,20 @@ class Step(Protocol):
         """What rejects say dropped a page: the name of a pack ("c4-tfds-3.1"), or "urls", "language", "badwords"..."""
 
     def check(self) -> None:
-        """Raises an error of `errors` where a run could not succeed: before the run, in the program that starts it."""
+        """Raises an error of `errors` if a run cannot succeed. Called before the run, in the program that starts it."""
 
     def resources(self) -> dict[str, Any]:
-        """What the output depends on beyond code and settings, as JSON: digests of lists, versions of libraries."""
+        """What the output depends on besides code and settings, as JSON: digests of lists, versions of libraries."""
 
     def apply(self, documents: pa.RecordBatch) -> Verdict:
-        """Decide about a batch of DOCUMENTS."""
+        """Decide about the documents of a batch."""
+
+
+class FieldsOnly:
+    """Pickles the fields of a step without the resources that it has cached (attributes that begin with "_")."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if not key.startswith("_")}
 
 
 def page_verdict(
@@ -141,12 +151,9 @@ def page_verdict(
     return Verdict(("kept", reason), dropped.astype(np.int8), documents["text"], details or {})
 
 
-Tallies = dict[str, dict[str, int]]
-"""As in `shards`: ``{reason: {"rows": n, "bytes": n}}``."""
-
-
 class StepLines(NamedTuple):
-    """Lines that one step took. ``lines``: documents are numbers in the whole batch, lines are as the step saw them."""
+    """Lines that one step dropped. ``lines``: documents are numbered as in the whole batch, lines as the step saw
+    them."""
 
     step: int
     reasons: tuple[str, ...]
@@ -154,11 +161,11 @@ class StepLines(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of a batch.
+    """The result of all steps for a batch.
 
-    ``documents``: as they came. ``steps``: names of the steps. ``dropped_by``: number of the step that dropped each
-    document, -1: it stays; ``codes``: that step's code; ``reasons``: of each step. ``details``: ``{document: text}``.
-    ``lines``, ``edits``: of each step that took lines or changed text, of documents that stay.
+    ``documents``: the input. ``steps``: names of the steps. ``dropped_by``: number of the step that dropped each
+    document, -1 if it stays; ``codes``: that step's code; ``reasons``: of each step. ``details``: ``{document: text}``.
+    ``lines``, ``edits``: of each step that dropped lines or replaced text, in documents that stay.
     """
 
     documents: pa.RecordBatch
@@ -182,7 +189,7 @@ def rejects_of(outcome: Outcome) -> pa.RecordBatch:
         page_reasons[np.concatenate(order)] = np.concatenate(reasons)
     parts = [part.lines for part in outcome.lines]
     owners = np.concatenate([pages, *(part.documents for part in parts)])
-    numbers = np.concatenate([np.full(len(pages), -1), *_as_they_came(outcome.lines)])
+    numbers = np.concatenate([np.full(len(pages), -1), *_original_numbers(outcome.lines)])
     codes = np.concatenate([page_reasons, *(names.of(part.reasons)[part.lines.codes] for part in outcome.lines)])
     steps = np.concatenate(
         [outcome.dropped_by[pages], *(np.full(len(part.lines.codes), part.step, np.int16) for part in outcome.lines)]
@@ -202,29 +209,29 @@ def rejects_of(outcome: Outcome) -> pa.RecordBatch:
 
 
 class _Names:
-    """The dictionary of reasons of a batch: each name once, in the order it is met."""
+    """The dictionary of reasons of a batch: each name once, in the order of first use."""
 
     def __init__(self) -> None:
         self.all: list[str] = []
 
     def of(self, reasons: tuple[str, ...]) -> npt.NDArray[np.int16]:
-        """The place of each name of a step."""
+        """The index of each reason of a step."""
         self.all += [name for name in dict.fromkeys(reasons) if name not in self.all]
         return np.array([self.all.index(name) for name in reasons], np.int16)
 
 
 def _by_step(dropped_by: npt.NDArray[np.int16]) -> list[tuple[int, I64]]:
-    """The steps that dropped something, each with the places of what it dropped."""
+    """The steps that dropped documents, each with the indices of these."""
     return [(step, np.flatnonzero(dropped_by == step)) for step in np.unique(dropped_by).tolist()]
 
 
-def _as_they_came(parts: tuple[StepLines, ...]) -> list[I64]:
-    """Line numbers of each step as they were in the text that came, before earlier steps took lines.
+def _original_numbers(parts: tuple[StepLines, ...]) -> list[I64]:
+    """Line numbers of each step as in the input text, before earlier steps dropped lines.
 
-    Of a document whose lines ``d_0 < d_1 < ...`` were dropped, line k of what is left was line k + (how many of the
+    Of a document whose lines ``d_0 < d_1 < ...`` were dropped, line k of the rest was line k + (how many of the
     ``d_j - j`` are at most k). Documents are distinguished by adding a multiple of a number larger than all lines.
     """
-    found: list[I64] = []
+    originals: list[I64] = []
     dropped = np.empty(0, np.int64)  # document and line in one number, ascending
     for part in parts:
         numbers = part.lines.numbers
@@ -234,17 +241,16 @@ def _as_they_came(parts: tuple[StepLines, ...]) -> list[I64]:
             shifted = dropped - (np.arange(len(dropped)) - first)
             before = np.searchsorted(dropped, base)
             numbers = numbers + np.searchsorted(shifted, base + numbers, "right") - before
-        found.append(numbers)
+        originals.append(numbers)
         dropped = np.sort(np.concatenate([dropped, (part.lines.documents << _SHIFT) + numbers]))
-    return found
+    return originals
 
 
-_SHIFT = 32  # a text of Arrow's string type has fewer lines than this many bits can count
+_SHIFT = 32  # bits that hold the number of any line: a text of Arrow's string type has less than 2^31 bytes
 
 
 def tallies_of(outcome: Outcome) -> Tallies:
-    """Rows and bytes per reason of a batch; ``bytes`` of the page as it came, of the stripped line, or of the part of
-    text that was replaced."""
+    """Rows and bytes per reason of a batch; bytes of the input page, of the stripped line, or of the replaced text."""
     tallies: Tallies = {}
     sizes = np.asarray(pc.binary_length(outcome.documents["text"]))
     for step, pages in _by_step(outcome.dropped_by):
@@ -262,6 +268,6 @@ def _add(tallies: Tallies, codes: Codes, sizes: npt.NDArray[np.integer], names: 
     total = np.zeros(len(names), np.int64)
     np.add.at(total, codes, sizes)
     for code in np.flatnonzero(rows).tolist():
-        mine = tallies.setdefault(names[code], {"rows": 0, "bytes": 0})
-        mine["rows"] += int(rows[code])
-        mine["bytes"] += int(total[code])
+        tally = tallies.setdefault(names[code], {"rows": 0, "bytes": 0})
+        tally["rows"] += int(rows[code])
+        tally["bytes"] += int(total[code])

@@ -6,8 +6,7 @@ without a URL (null) has no normalized URL either and duplicates nothing.
 
 A page without a URL is on no list: a list of allowed domains drops it, and a list of blocked ones keeps it. A domain
 covers its sub-domains. Each suffix of a host that begins after a dot is looked up by its hash in a sorted column, and
-matches are compared letter by letter: millions of names take 30 bytes each, no expression is built of them, and no two
-names are ever confused.
+matches are compared as strings: millions of names take 30 bytes each, and hash collisions do no harm.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ import pyarrow.compute as pc
 import xxhash
 
 from corpusforge import errors
-from corpusforge.arrays import I64, U8, U64
-from corpusforge.clean.step import Verdict
-from corpusforge.text import byte_slices, escape, refusal_of, text_bytes
+from corpusforge.arrays import I64, U8, U64, Bools, offsets_of, ranges
+from corpusforge.clean.step import FieldsOnly, Verdict
+from corpusforge.text import escape, refusal_of, slices, text_bytes
 
 _SCHEME = r"https?://(www\.)?"
-"""Deleted wherever it stands, also inside an archive's path; ``www.`` alone is kept (tensorflow-datasets 4.9.10,
+"""Deleted everywhere, also inside an archive's path; ``www.`` alone is kept (tensorflow-datasets 4.9.10,
 ``text/c4_utils.py``, ``normalize_url``)."""
 
 _TRACKING = r"\?(utm_|ref|feed).*"
-"""Deleted up to the end of the line: marks of campaigns, referrers and feeds (the same function). ``?refresh=1`` goes
-as well, ``&utm_`` after another parameter stays."""
+"""Deleted up to the end of the line: parameters of campaigns, referrers and feeds (the same function). ``?refresh=1``
+is deleted too; ``&utm_`` after another parameter stays."""
 
 
 def normalize_urls(urls: pa.Array) -> pa.StringArray:
@@ -52,7 +51,7 @@ def normalize_urls(urls: pa.Array) -> pa.StringArray:
 def md5_words(normalized: pa.Array) -> tuple[U64, U64]:
     """MD5 of each string as a number of 128 bits: its high and its low word. Null counts as the empty string.
 
-    A loop with a reason: one C call a URL (0.5 us), and C4 draws by this very number.
+    A Python loop with a reason: one C call a URL (0.5 us), and C4 draws by this number.
     """
     digest = hashlib.md5
     data = b"".join(digest((url or "").encode(), usedforsecurity=False).digest() for url in normalized.to_pylist())
@@ -71,7 +70,7 @@ def md5_remainders(normalized: pa.Array, divisor: int) -> U64:
     return ((high % by) * np.uint64((1 << 64) % divisor) + low % by) % by
 
 
-def is_drawn(normalized: pa.Array, share: float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def is_drawn(normalized: pa.Array, share: float) -> Bools:
     """Which URLs fall into the first ``share`` by their MD5: ``md5 % b < a`` where ``share`` is ``a / b``.
 
     As in tensorflow-datasets (``get_badwords_filter_fn``), where a / b is the exact value of the float, b a power of 2.
@@ -81,7 +80,7 @@ def is_drawn(normalized: pa.Array, share: float) -> np.ndarray[tuple[int], np.dt
     """
     above, below = float.as_integer_ratio(share)
     _, low = md5_words(normalized)
-    if below > 1 << 63:  # shares below 2^-10 that are no short binary fraction have finer steps than the low word
+    if below > 1 << 63:  # shares below 2^-10 that are not short binary fractions have finer steps than the low word
         low, above, below = low >> np.uint64(1), int(share * (1 << 63)), 1 << 63
     return np.asarray((low & np.uint64(below - 1)) < np.uint64(above))
 
@@ -90,18 +89,18 @@ REASONS = ("kept", "page:url-not-allowed", "page:url-blocked")
 NOT_ALLOWED, BLOCKED = 1, 2
 
 _GROUP = 20_000
-"""Characters of one expression: RE2 refuses expressions beyond 8 MiB compiled (``max_mem`` in re2/re2.h)."""
+"""Characters of an expression: RE2 refuses those above 8 MiB compiled (``max_mem`` in re2/re2.h)."""
 
 _MOST_SUBSTRINGS = 10_000
-"""Each is looked for in every URL; lists beyond this are lists of domains."""
+"""Each is searched for in every URL; longer lists should be lists of domains."""
 
 _LONGEST_SUBSTRING = 2000
 """Characters of a substring: no URL is longer in practice (the Sitemaps protocol 0.9 has 2,048)."""
 
 
 @dataclass(frozen=True)
-class UrlLists:
-    """The lists of the section [urls]: words, or ``@path`` of a file with one entry a line. Empty: no such rule.
+class UrlLists(FieldsOnly):
+    """The lists of the section [urls]: words, or ``@path`` of a file with one entry per line. Empty: no such rule.
 
     ``allow``, ``block``: domains with their sub-domains; ``block_substrings``: parts of URLs, in any case of letters.
     """
@@ -132,7 +131,7 @@ class UrlLists:
                 raise errors.RecipeInvalid("urls.block_substrings", what, "shorten or leave out entries")
 
     def resources(self) -> dict[str, Any]:
-        """Digests of the lists' entries, wherever they were written down."""
+        """Digests of the lists' entries, whether in the recipe or in files."""
         lists = {"allow": self.allow, "block": self.block, "block_substrings": self.block_substrings}
         return {key: digest_of_entries(entries, f"urls.{key}") for key, entries in lists.items() if entries}
 
@@ -145,18 +144,18 @@ class UrlLists:
             self._drop(codes, details, self._blocked.covering(urls), BLOCKED)
         if self.block_substrings:
             for group, expression in self._expressions:
-                self._drop(codes, details, _found(urls, group, expression), BLOCKED)
+                self._drop(codes, details, _first_substring(urls, group, expression), BLOCKED)
         if self.allow:
             allowed = np.asarray(self._allowed.covering(urls).is_valid(), bool)
             codes[~allowed] = NOT_ALLOWED
-            # Loops over dropped pages only: their details are what people read.
+            # A Python loop over dropped pages only.
             for row in np.flatnonzero(~allowed).tolist():
                 details[row] = _shown(urls[row].as_py())
         return Verdict(REASONS, codes, documents["text"], details)
 
-    def _drop(self, codes: Any, details: dict[int, str], found: pa.StringArray, code: int) -> None:
-        for row in np.flatnonzero(np.asarray(found.is_valid(), bool) & (codes == 0)).tolist():
-            codes[row], details[row] = code, found[row].as_py()
+    def _drop(self, codes: Any, details: dict[int, str], entries: pa.StringArray, code: int) -> None:
+        for row in np.flatnonzero(np.asarray(entries.is_valid(), bool) & (codes == 0)).tolist():
+            codes[row], details[row] = code, entries[row].as_py()
 
     @cached_property
     def _allowed(self) -> Domains:
@@ -177,29 +176,23 @@ class UrlLists:
             raise errors.RecipeInvalid("urls.block_substrings", what, "give parts of URLs")
         return [(group, f"(?i){'|'.join(escape(entry) for entry in group)}") for group in _groups(entries)]
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if not key.startswith("_")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-
 
 def _groups(entries: list[str]) -> list[list[str]]:
-    """Consecutive entries, in runs of up to `_GROUP` characters."""
+    """Consecutive entries, in groups of about `_GROUP` characters."""
     ends = np.cumsum([len(entry) for entry in entries])
     runs = ends // _GROUP
     bounds = [0, *(np.flatnonzero(np.diff(runs)) + 1).tolist(), len(entries)]
     return [entries[a:b] for a, b in itertools.pairwise(bounds) if b > a]
 
 
-def _found(urls: pa.Array, group: Sequence[str], expression: str) -> pa.StringArray:
-    """The first substring of the group that each URL holds, null if there is none."""
+def _first_substring(urls: pa.Array, group: Sequence[str], expression: str) -> pa.StringArray:
+    """The first substring of the group in each URL, null if there is none."""
     hits = np.flatnonzero(np.asarray(pc.fill_null(pc.match_substring_regex(urls, expression), False), bool))
-    found: list[str | None] = [None] * len(urls)
-    for row in hits.tolist():  # a loop over dropped pages only
+    first: list[str | None] = [None] * len(urls)
+    for row in hits.tolist():  # a Python loop over dropped pages only
         url = urls[row].as_py().casefold()
-        found[row] = next((entry for entry in group if entry.casefold() in url), group[0])
-    return pa.array(found, pa.string())
+        first[row] = next((entry for entry in group if entry.casefold() in url), group[0])
+    return pa.array(first, pa.string())
 
 
 def _shown(url: str | None) -> str:
@@ -207,22 +200,22 @@ def _shown(url: str | None) -> str:
 
 
 def digest_of_entries(entries: Sequence[str], key: str) -> str:
-    """xxh3-128 of a list's distinct entries, in the order of their letters."""
+    """xxh3-128 of a list's distinct entries, sorted."""
     lines = sorted(set(read_entries(entries, key).to_pylist()))
     return xxhash.xxh3_128_hexdigest("\n".join(lines).encode())
 
 
 _HOST = r"^(?:(?:[a-zA-Z][a-zA-Z0-9+.\-]*:)?//)?(?:[^/?#\\]*@)?(?P<host>\[[^\]/?#\\]*\]|[^/?#\\:]*)"
-"""Scheme, user and port go; the host of a URL without a scheme is what stands before the first slash."""
+"""Without scheme, user and port; the host of a URL without a scheme is the part before the first slash."""
 
 _LONGEST = 253
-"""Characters of a name at most (RFC 1035, 2.3.4: 255 octets with two of framing): longer suffixes are not looked up."""
+"""Most characters of a name (RFC 1035, 2.3.4: 255 octets, two for framing); longer suffixes are not looked up."""
 
 _RUN = 1 << 16
 """Names hashed at once."""
 
 _NO_NAME = r"[\x00-\x20/?#\\@:*]|\.\.|^\.*$"
-"""What no domain holds. An address in brackets is none either."""
+"""What no domain name holds."""
 
 
 class Domains:
@@ -249,22 +242,22 @@ class Domains:
         at = np.minimum(np.searchsorted(self._hashes, hashes := _hash_each(suffixes)), len(self) - 1)
         likely = np.flatnonzero(self._hashes[at] == hashes)
         same = pc.equal(self._names.take(pa.array(at[likely])), suffixes.take(pa.array(likely)))
-        found = likely[np.asarray(same, bool)]
+        matches = likely[np.asarray(same, bool)]
         # Suffixes of a host come longest first; of equal rows the first is kept.
-        first = np.unique(rows[found], return_index=True)[1]
+        first = np.unique(rows[matches], return_index=True)[1]
         place = np.full(len(urls), -1)
-        place[rows[found][first]] = at[found[first]]
+        place[rows[matches][first]] = at[matches[first]]
         return self._names.take(pa.array(place, mask=place < 0))
 
 
 def hosts_of(urls: pa.Array) -> pa.StringArray:
-    """Hosts of URLs in lower case, without the dot at the end, in the letters of the DNS; "" if there is none.
+    """Hosts of URLs in lower case, without a final dot, in the letters of the DNS; "" if there is none.
 
     >>> hosts_of(pa.array(["https://me@WWW.Müller.de.:8080/x", "a.org/b", None])).to_pylist()
     ['www.xn--mller-kva.de', 'a.org', '']
     """
-    found = pc.struct_field(pc.extract_regex(urls, _HOST), "host")
-    return _in_dns_letters(pc.utf8_rtrim(pc.utf8_lower(pc.fill_null(found, "")), "."))
+    hosts = pc.struct_field(pc.extract_regex(urls, _HOST), "host")
+    return _in_dns_letters(pc.utf8_rtrim(pc.utf8_lower(pc.fill_null(hosts, "")), "."))
 
 
 def _in_dns_letters(names: pa.StringArray) -> pa.StringArray:
@@ -273,11 +266,11 @@ def _in_dns_letters(names: pa.StringArray) -> pa.StringArray:
     if not len(foreign):
         return names
     values = names.to_pylist()
-    for i in foreign.tolist():  # a loop over the few hosts that are written in other letters
+    for i in foreign.tolist():  # a Python loop over the few hosts beyond ASCII
         try:
             values[i] = values[i].encode("idna").decode()
         except UnicodeError:
-            continue  # no name a server could have
+            continue  # not a valid host name
     return pa.array(values, pa.string())
 
 
@@ -298,15 +291,12 @@ def _suffixes(hosts: pa.StringArray) -> tuple[I64, pa.StringArray]:
 def _overlapping(data: U8, starts: I64, stops: I64) -> pa.StringArray:
     """``data[starts[i]:stops[i]]`` as a column, for slices that overlap."""
     lengths = stops - starts
-    ends = np.cumsum(lengths)
-    places = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - lengths), lengths)
-    offsets = np.concatenate([[0], ends])
-    return byte_slices(data[places], offsets[:-1], offsets[1:])
+    return slices(data[ranges(starts, lengths)], offsets_of(lengths))
 
 
 def _hash_each(names: pa.StringArray) -> U64:
-    # A loop with a reason: one C call a name (0.3 us), and three names a URL against kilobytes of text. In runs, so
-    # that a list of millions does not become as many Python integers.
+    # A Python loop with a reason: one C call a name (0.3 us), three names a URL, which stands for kilobytes of text.
+    # In runs, so that a list of millions does not become as many Python integers.
     data, offsets = text_bytes(names)
     view, digest = memoryview(data.tobytes()), xxhash.xxh3_64_intdigest
     hashes = np.empty(len(names), np.uint64)
@@ -320,13 +310,13 @@ def _hash_each(names: pa.StringArray) -> U64:
 def read_entries(entries: Sequence[str], key: str) -> pa.StringArray:
     """The members of a list in a recipe: its words, and the lines of the files it names by ``@path``.
 
-    Blank lines and lines that begin with # are passed over. ``key``: of the setting, for errors. Raises
+    Blank lines and lines that begin with # are skipped. ``key``: the setting's name, for errors. Raises
     `errors.ResourceMissing` for a file that is not there, `errors.RecipeInvalid` for one that is not text.
     """
     parts = [pa.array([entry for entry in entries if not entry.startswith("@")], pa.string())]
     parts += [_read_lines(entry[1:], key) for entry in entries if entry.startswith("@")]
-    found = pc.utf8_trim_whitespace(pa.concat_arrays(parts))
-    return found.filter(pc.invert(pc.or_(pc.equal(found, ""), pc.starts_with(found, "#"))))
+    lines = pc.utf8_trim_whitespace(pa.concat_arrays(parts))
+    return lines.filter(pc.invert(pc.or_(pc.equal(lines, ""), pc.starts_with(lines, "#"))))
 
 
 def _read_lines(path: str, key: str) -> pa.StringArray:
@@ -340,7 +330,9 @@ def _read_lines(path: str, key: str) -> pa.StringArray:
             data = Path(path).read_bytes()
         return pa.array(data.decode("utf-8-sig").split("\n"), pa.string())
     except UnicodeDecodeError as error:
-        raise errors.RecipeInvalid(path, f"is not UTF-8 ({error.reason})", "write one entry a line, in UTF-8") from None
+        raise errors.RecipeInvalid(
+            path, f"is not UTF-8 ({error.reason})", "write one entry per line, in UTF-8"
+        ) from None
     except OSError as error:
         what = f"the list of {key} cannot be read ({error.strerror or error})"
         raise errors.ResourceMissing(path, what, "check the path after the @") from None
