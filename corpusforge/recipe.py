@@ -45,7 +45,7 @@ def _build(kind: Any, values: Mapping[str, Any], where: str, prefix: str, base: 
                 raise errors.RecipeInvalid(where, f"'{key}' is {value!r}", f"write it as a section: [{key}]")
             changes[key] = _build(type(current), value, where, f"{key}.", current)
         else:
-            changes[key] = _checked(fields[key], _convert(value, current), where, prefix)
+            changes[key] = _checked(fields[key], _convert(value, current), type(current), where, prefix)
     return dataclasses.replace(base, **changes)
 
 
@@ -81,12 +81,11 @@ def _parse(value: str, like: Any) -> Any:
         return value
 
 
-def _checked(spec: dataclasses.Field[Any], value: Any, where: str, prefix: str) -> Any:
-    factory = spec.default_factory
-    default = spec.default if factory is dataclasses.MISSING else factory()
-    if type(value) is not type(default):
+def _checked(spec: dataclasses.Field[Any], value: Any, kind: type, where: str, prefix: str) -> Any:
+    """The value. Raises `errors.RecipeInvalid` where it is of another type or does not pass the field's check."""
+    if type(value) is not kind:
         kinds = {tuple: "a list", int: "a whole number", float: "a number", bool: "true or false"}
-        what = f"{prefix}{spec.name} = {value!r} is not {kinds.get(type(default), 'text')}"
+        what = f"{prefix}{spec.name} = {value!r} is not {kinds.get(kind, 'text')}"
         raise errors.RecipeInvalid(where, what, spec.metadata["help"])
     check = spec.metadata["check"]
     wrong = check(value) if check else None
@@ -106,7 +105,7 @@ def load(name_or_path: str) -> Recipe:
         raise errors.RecipeInvalid(str(path), f"not valid TOML ({error})", "mend the line it names") from None
     except RecursionError:
         raise errors.RecipeInvalid(str(path), "nested too deeply", "a recipe is sections of settings") from None
-    if "kind" in values:
+    if "title" in values:
         mend = f"give it to --rules, or see it with: corpusforge rules show {path}"
         raise errors.RecipeInvalid(str(path), "this is a rule pack, not a recipe", mend)
     recipe = build({"name": path.stem, **values}, where=str(path))
@@ -160,7 +159,7 @@ _LISTS = ("allow", "block", "block_substrings")
 
 
 def override(recipe: Recipe, settings: Mapping[str, Any], *, where: str = "--set") -> Recipe:
-    """A recipe with ``{"section.field": value}`` in place of its own; strings are parsed to the field's type."""
+    """A recipe with the values of ``{"section.field": value}``; strings are parsed to the field's type."""
     nested: dict[str, Any] = {}
     for key, value in settings.items():
         section, dot, name = key.partition(".")
@@ -172,7 +171,7 @@ def override(recipe: Recipe, settings: Mapping[str, Any], *, where: str = "--set
 
 
 def present_key(key: str) -> str:
-    """The dotted key of a setting as it is named today, given that or its name before a rename."""
+    """The present dotted key of a setting, given that or its key before a rename."""
     old = {f"{k.rpartition('.')[0]}.{spec.was}": k for k, spec in settings().items() if spec.was}
     return old.get(key, key)
 
@@ -180,7 +179,7 @@ def present_key(key: str) -> str:
 def digested(section: Any, **contents: Any) -> dict[str, Any]:
     """The settings of a section for a stage's digest: those that change its output.
 
-    ``contents``: in place of paths, the digests of what they name.
+    ``contents``: digests of the files that paths name, in place of the paths.
     """
     names = output_settings(section)
     return {key: value for key, value in as_dict(section).items() if key in names} | contents

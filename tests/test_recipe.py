@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from corpusforge import errors, recipe, sections
+from corpusforge.bundled import bundled
 
 NAMES = sorted(p.stem for p in recipe.bundled("pipelines").glob("*.toml"))
 
@@ -68,6 +69,11 @@ def test_mistakes_are_one_clear_line(tmp_path: Path, text: str, said: str) -> No
     assert "\n" not in str(caught.value)
 
 
+def test_a_rule_pack_is_named_as_such() -> None:
+    with pytest.raises(errors.RecipeInvalid, match=r"a rule pack, not a recipe; .*corpusforge rules show .*mc4\.toml"):
+        recipe.load(str(bundled("rules") / "mc4.toml"))
+
+
 def test_an_unknown_recipe_names_the_nearest() -> None:
     with pytest.raises(errors.InputMissing, match="did you mean 'bert-base'"):
         recipe.load("bert-bass")
@@ -95,7 +101,8 @@ def renamed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A recipe with one renamed field in place of the real one."""
     sections.warn_renamed.cache_clear()
     monkeypatch.setattr(recipe, "Recipe", RecipeOfRenamed)
-    monkeypatch.setattr(recipe, "settings", lambda: sections.settings(RecipeOfRenamed()))
+    keep = sections.Setting("dedupe.keep", "hash", "which copy stays", was="survivor")
+    monkeypatch.setattr(recipe, "settings", lambda: {keep.key: keep})
 
 
 def test_a_renamed_key_works_and_warns_once(renamed: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,9 +2,9 @@
 
 A pipeline cannot read its input twice, as the stage does. So batches are numbered, a number and a row are a place
 (`corpusforge.dedupe.spans`), and what a batch needs to know of another is asked by number and comes back by one more
-shuffle. Of `DedupeSpans` the text passes one shuffle, as Arrow; span hashes are computed twice instead of travelling
-with it. Of `DedupeDocuments` the shingles travel too (*cards*). Kept copies are chosen by the content of documents, so
-the result is that of the stage, however the documents are cut into batches.
+shuffle. `DedupeSpans` shuffles the text once, as Arrow, and computes span hashes twice instead of shuffling them with
+it. `DedupeDocuments` shuffles shingles too (*cards*). Kept copies are chosen by the content of documents, so the result
+is that of the stage, however the documents are divided into batches.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ CARDS = pa.schema(
 """What other batches need of a document to compare it, one row a document."""
 
 Group = tuple[int, Mapping[str, Any]]
-"""What `CoGroupByKey` gives: the number of a batch, and lists of what is known of it."""
+"""What `CoGroupByKey` yields: the number of a batch, and its values of each input by the input's name."""
 
 
 def _renamed(keep: str, survivor: str | None) -> str:
@@ -103,9 +103,9 @@ class DedupeSpans(beam.PTransform):  # type: ignore[misc, name-defined]
         ordered = self.keep != "hash"
         numbered = documents | "Batches" >> NumberBatches("DedupeSpans")
         hashed = numbered | "Hash" >> beam.FlatMap(_hash, self.hashing).with_outputs("spans", main="blocks")
-        found = hashed["blocks"] | "ByHash" >> beam.GroupByKey() | "FindDuplicates" >> beam.FlatMap(_find, ordered)
+        duplicates = hashed["blocks"] | "ByHash" >> beam.GroupByKey() | "FindDuplicates" >> beam.FlatMap(_find, ordered)
         sentences = beam.FlatMap(_sentences, self.hashing["span_sentences"]).with_outputs("asked", main="cuts")
-        cuts = found | "ByBatch" >> beam.GroupByKey() | "Sentences" >> sentences
+        cuts = duplicates | "ByBatch" >> beam.GroupByKey() | "Sentences" >> sentences
         asking = {"asked": cuts["asked"], "spans": hashed["spans"]}
         answers = asking | "Ask" >> beam.CoGroupByKey() | "Locate" >> beam.FlatMap(_locate)
         parts = {"documents": numbered, "cuts": cuts["cuts"], "answers": answers}
@@ -141,11 +141,11 @@ def _asked(number: int, places: U64) -> Iterator[Any]:
 
 
 def _locate(gathered: Group) -> Iterator[tuple[int, bytes]]:
-    """(who asked, where the sentences are)."""
+    """(number of the batch that asked, where the sentences are)."""
     number, parts = gathered
     if asked := list(parts["asked"]):
-        found = locate.split_parts(parts["spans"])
-        yield from locate.answer(functools.partial(locate.locate_in, parts_of=lambda _: found), number, asked)
+        spans = locate.split_parts(parts["spans"])
+        yield from locate.answer(functools.partial(locate.locate_in, parts_of=lambda _: spans), number, asked)
 
 
 def _cut(gathered: Group, hashing: Mapping[str, Any], floors: Mapping[str, Any]) -> Iterator[Any]:
@@ -280,7 +280,7 @@ def _merge_pairs(gathered: Group) -> Iterator[Any]:
 
 
 class _Ask(beam.PTransform):  # type: ignore[misc, name-defined]
-    """Questions and cards -> (who asked, cards of the places in question)."""
+    """Questions and cards -> (number of the batch that asked, cards of the places in question)."""
 
     def expand(self, parts: Any) -> Any:
         return parts | "Ask" >> beam.CoGroupByKey() | "Answer" >> beam.FlatMap(_answer)

@@ -21,16 +21,16 @@ EXTRAS = {
     "datasets": "hub",
     "plotly": "report",
 }
-"""The extra that installs a module which may be missing."""
+"""The extra that installs each optional module."""
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point: errors of ours are one line and exit code 1, wrong usage 2, interrupts 130."""
     words = sys.argv[1:] if arguments is None else arguments
-    cut = words.index("--") if "--" in words else len(words)
+    end = words.index("--") if "--" in words else len(words)
     try:
-        with cli.make_context("corpusforge", words[:cut]) as context:
-            context.meta["beam_options"] = tuple(words[cut + 1 :])
+        with cli.make_context("corpusforge", words[:end]) as context:
+            context.meta["beam_options"] = tuple(words[end + 1 :])
             cli.invoke(context)
     except errors.CorpusForgeError as error:
         _die(str(error), 1)
@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> None:
         extra = EXTRAS[module]
         _die(f"{module}: not installed; pip install 'corpusforge[{extra}]'", 1)
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of the output has gone
+        sys.stderr.close()  # the reader of the output was closed
         sys.exit(0)
     except OSError as error:
         _die(f"{error.filename or 'system'}: {error.strerror or error}; check path, permissions and space left", 1)

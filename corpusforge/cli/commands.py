@@ -1,6 +1,7 @@
 """The commands of the stages, in their order: each turns flags into a recipe, runs its stage and shows the outcome.
 
-What a command needs is imported in it, and what shows its outcome only after it, so that a mistake is reported at once.
+What a command needs is imported in it, and what shows its outcome after it has run, so that a mistake is reported at
+once.
 """
 
 from __future__ import annotations

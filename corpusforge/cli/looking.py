@@ -1,4 +1,4 @@
-"""The commands inspect and report, which read the output of the others and change nothing of it."""
+"""The commands inspect and report, which read the output of the others and do not change it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def inspect_command(paths: tuple[str, ...], document: str | None, rows: int, ski
     "--against",
     multiple=True,
     metavar="DIR",
-    help="Compare two cleaned folders of the same input instead, or trainings, as many as are named.",
+    help="Compare two cleaned folders of the same input, or any number of trainings, instead.",
 )
 def report_command(run_dir: str, output: str | None, against: tuple[str, ...]) -> None:
     """Write the HTML report of a run, or of one stage: one self-contained page.

@@ -1,4 +1,4 @@
-"""Flags of the commands: those of settings are derived from `corpusforge.sections`, the common ones stand here."""
+"""Flags of the commands: those of settings are derived from `corpusforge.sections`; and the common ones."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def flags(*names: str) -> Callable[[F], F]:
 def setting(spec: Setting) -> Callable[[F], F]:
     """The flag of a setting: its type, choices, help and default are those of the field in `corpusforge.sections`.
 
-    A field that was renamed keeps its old flag, hidden and with a warning. A list is given by commas, by the flag more
-    than once, or both.
+    A field that was renamed keeps its old flag, hidden and with a warning. A list is given by commas, by repeating the
+    flag, or both.
     """
     yes, _, no = spec.flag.partition("/")
     is_list = isinstance(spec.default, tuple)
@@ -105,15 +105,15 @@ def common(*, beam: bool, from_recipe: bool = True) -> Callable[[F], F]:
 
 def _recipe(recipe_name: str | None, sets: tuple[str, ...], seed: int | None, **extra: Any) -> Recipe:
     """Default < recipe < flag < --set."""
-    found = recipe.load(recipe_name) if recipe_name else sections.Recipe()
+    settings = recipe.load(recipe_name) if recipe_name else sections.Recipe()
     flags = dict(click.get_current_context().ensure_object(dict).get("settings", {}))
     flags.update({k: v for k, v in extra.items() if v})
     if seed is not None:
         flags["seed"] = seed
     given = dict(click.get_current_context().ensure_object(dict).get("flags", {}))
     try:
-        found = recipe.override(found, flags, where="command line")
-    except errors.RecipeInvalid as error:  # say the flag, which was written, beside the setting, which was not
+        settings = recipe.override(settings, flags, where="command line")
+    except errors.RecipeInvalid as error:  # name the flag that was typed instead of "command line"
         flag = next((f for key, f in given.items() if error.what.startswith(f"{key} ")), error.where)
         raise errors.RecipeInvalid(flag, error.what, error.mend) from None
     pairs = {}
@@ -123,10 +123,10 @@ def _recipe(recipe_name: str | None, sets: tuple[str, ...], seed: int | None, **
             raise errors.RecipeInvalid("--set", f"'{item}' has no '='", "write --set section.field=value")
         pairs[key.strip()] = value.strip()
         given[recipe.present_key(key.strip())] = f"--set {key.strip()}"
-    found = recipe.override(found, pairs, where="--set")
+    settings = recipe.override(settings, pairs, where="--set")
     check_read(str(click.get_current_context().info_name), given)
-    check_given(found, given)
-    return found
+    check_given(settings, given)
+    return settings
 
 
 def _execution(*, overwrite: bool, quiet: bool, workers: int = 0, runner: str = "local") -> Execution:
@@ -138,7 +138,7 @@ def _execution(*, overwrite: bool, quiet: bool, workers: int = 0, runner: str = 
 
 
 class _Bars:
-    """Progress bars that import `rich` when the first one is drawn: an error before that is reported sooner."""
+    """Progress bars that import `rich` when the first one is drawn, so that an earlier error is reported sooner."""
 
     @functools.cached_property
     def _bars(self) -> Progress:
@@ -154,9 +154,9 @@ def read_flags(flags: dict[str, Any], **extra: Any) -> tuple[Recipe, Execution]:
     """The recipe and the execution that a command's common flags describe."""
     names = ("overwrite", "quiet", "workers", "runner")
     how = {k: flags.pop(k) for k in names if k in flags}
-    made = _recipe(**flags, **extra)
-    if made.input.format != "hub":  # a script of a hub dataset may make tables of pandas
+    settings = _recipe(**flags, **extra)
+    if settings.input.format != "hub":  # the script of a hub dataset may use pandas
         from corpusforge.arrays import spare_pandas
 
         spare_pandas()
-    return made, _execution(**how)
+    return settings, _execution(**how)

@@ -103,13 +103,13 @@ def show_diff(a: str, b: str) -> None:
     if type(left) is not type(right):
         terminal.show(
             f"{a} is of the kind {left.kind}, {b} of the kind {right.kind}: they check different things, and "
-            "'-' is a rule that the kind does not have. To see what they do to the same pages: corpusforge clean with "
+            "'-' is a rule that the kind does not have. To compare them on the same pages: corpusforge clean with "
             "each, then corpusforge report A --against B."
         )
 
 
 def _value(value: Any) -> str:
-    """A value as people read it: off where it switches its rule off.
+    """A value as it is shown: "off" where it switches its rule off.
 
     >>> _value(0), _value(("a", "b")), _value(None), _value(0.5)
     ('off', 'a | b', '-', '0.5')
@@ -133,7 +133,7 @@ def _visible(text: str) -> str:
 
 
 def fetch(what: str, source: str | None) -> str:
-    """Fetch a resource into the user's cache; returns what was done as one line."""
+    """Fetch a resource into the user's cache; returns a line that says where it is."""
     from corpusforge.clean import fetch as fetching
 
     folder, files = fetching.fetch(what, source)

@@ -14,9 +14,9 @@ from corpusforge.sections.fields import OneOf, all_of, at_least, between, option
 class InputFormat(NamedTuple):
     """A format of raw pages, read by the module ``module`` of `corpusforge.documents`.
 
-    ``endings``: of file names, before those of compression. ``cut``: whether a file may be cut into byte ranges: never,
-    if it is not compressed ("plain"), or always. ``has_columns``: settings name the columns to read. ``has_urls``: a
-    record may have a URL.
+    ``endings``: of file names, before those of compression. ``cut``: whether a file may be cut into byte ranges:
+    "never", "plain" (if it is not compressed) or "always". ``has_columns``: settings name the columns to read.
+    ``has_urls``: a record may have a URL.
     """
 
     name: str
@@ -38,7 +38,7 @@ INPUT_FORMATS = {
         InputFormat("text", "plaintext", (".txt",), has_urls=False),
     )
 }
-"""Every format of raw pages, in the order in which they are looked for in files whose names do not tell."""
+"""Every format of raw pages, in the order in which they are tried on files whose names have no known ending."""
 
 
 @dataclass(frozen=True)

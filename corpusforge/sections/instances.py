@@ -12,8 +12,7 @@ from corpusforge.sections.fields import OneOf, at_least, between, option
 
 
 class Named(NamedTuple):
-    """A format or a mask unit: its module in `corpusforge.instances`, its help, the settings that not all others
-    use."""
+    """A format or a mask unit. ``module``: in `corpusforge.instances`; ``uses``: settings that only some use."""
 
     module: str
     help: str
@@ -39,8 +38,7 @@ MASK_UNITS = {
     "ngram": Named("mask_runs", "1 to 3 words (ALBERT)", _JOINED),
     "span": Named("mask_runs", "1 to 10 words (SpanBERT)", _JOINED),
 }
-"""What is masked together, by name. The module has each in its ``UNITS`` (`corpusforge.instances.mask_units.MaskUnit`).
-"""
+"""Mask units, by name. The module has each in its ``UNITS`` (`corpusforge.instances.mask_units.MaskUnit`)."""
 
 MASKING = ("static", "duplicated", "dynamic")
 """When masks are drawn: once, once a copy of the corpus, or in every epoch."""

@@ -75,8 +75,8 @@ class Setting:
         return ",".join(self.default) if isinstance(self.default, tuple) else str(self.default)
 
 
-def settings(recipe: Any = None) -> dict[str, Setting]:
-    """Every setting of a recipe by its dotted key, in the order of the sections; with its defaults where none is given.
+def settings() -> dict[str, Setting]:
+    """Every setting by its dotted key, in the order of the sections.
 
     >>> settings()["dedupe.memory_megabytes"].flag, settings()["clean.min_language_probability"].flag
     ('--memory-budget', '--min-language-probability')
@@ -103,5 +103,5 @@ def settings(recipe: Any = None) -> dict[str, Setting]:
                 more["was"],
             )
 
-    collect(recipe or Recipe(), "")
+    collect(Recipe(), "")
     return listed

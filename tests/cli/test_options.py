@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import click
 import pytest
 from click.testing import CliRunner
@@ -39,9 +37,5 @@ def test_an_old_flag_works_warns_and_is_hidden(keep_command: click.Command, caps
     assert wrong.exit_code == 2
 
 
-def test_a_field_says_how_it_was_named() -> None:
-    @dataclasses.dataclass(frozen=True)
-    class Section:
-        keep: str = sections.option("hash", "which copy stays", was="survivor")
-
-    assert sections.settings(Section())["keep"].was == "survivor"
+def test_a_setting_records_its_old_name() -> None:
+    assert sections.settings()["dedupe.keep"].was == "survivor"
