@@ -1,7 +1,7 @@
 # make quickstart   raw sample -> checkpoint, in an environment of its own
 # make test         lint, types and all tests, in the same environment
-# make exhaustive   the laws again: twenty times the draws, shapes at full size (hours)
-# make parity       our packs against the packages they claim to reproduce, in environments with these
+# make exhaustive   the properties again: twenty times the examples, shapes at full size (hours)
+# make parity       packs, URLs and vocabularies against the packages that they reproduce, in environments with these
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin

@@ -17,7 +17,7 @@ from tests.draws import PROFILE
 from tests.prestarted import Commands, run_fresh
 
 settings.load_profile(PROFILE)  # --hypothesis-profile overrides it
-if "PYTEST_XDIST_WORKER" in os.environ:  # as many processes as cores: threads of torch would wait for one another
+if "PYTEST_XDIST_WORKER" in os.environ:  # one process per core: torch's threads would compete for them
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,7 +26,7 @@ KERNELS = ("documents", "clean", "dedupe", "tokens", "instances")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let the server that worker processes are forked from import all kernels once, not each worker some of them."""
+    """Let the server from which worker processes are forked import all kernels once."""
     server = forkserver._forkserver  # type: ignore[attr-defined]
     preload = server.set_forkserver_preload
     files = sorted(path for room in KERNELS for path in (ROOT / "corpusforge" / room).rglob("*.py"))
@@ -35,16 +35,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests marked ``exhaustive`` run under the hypothesis profile of that name only."""
+    """Run tests marked ``exhaustive`` only under the hypothesis profile of that name."""
     if config.getoption("hypothesis_profile") != "exhaustive":
-        left_out = [item for item in items if item.get_closest_marker("exhaustive")]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
+        deselected = [item for item in items if item.get_closest_marker("exhaustive")]
+        config.hook.pytest_deselected(items=deselected)
+        items[:] = [item for item in items if item not in deselected]
 
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """Real text beside the checkout; tests that need it skip where it is absent."""
+    """Real text beside the checkout; tests that need it are skipped if it is absent."""
     if not SHARED.is_dir():
         pytest.skip("needs ../shared/data (real text that is not part of the repository)")
     return SHARED
@@ -52,7 +52,7 @@ def shared_data() -> Path:
 
 @pytest.fixture(scope="session")
 def punkt(shared_data: Path) -> Iterator[Path]:
-    """Punkt's English parameters beside the checkout, where CorpusForge and NLTK, its oracle, look for them."""
+    """Punkt's English parameters beside the checkout, set as the place where CorpusForge and NLTK search for them."""
     import nltk
 
     folder = str(shared_data / "nltk_data")
@@ -72,7 +72,7 @@ def nltk_punkt(punkt: Path) -> Any:
 
 @pytest.fixture(scope="session")
 def sample_data() -> Path:
-    """The sample that is part of the repository."""
+    """The sample in the repository."""
     return ROOT / "sample_data"
 
 
@@ -83,38 +83,38 @@ A_FEW_STEPS = [
     *("--set", "pretrain.micro_batch_tokens=1024"),
     *("--set", "evaluate.blimp_pairs=5"),
 ]
-"""What ``finished_run`` changes in the recipe."""
+"""The settings that ``finished_run`` changes in the recipe."""
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="session")
 def corpusforge() -> Iterator[Run]:
-    """Run the command line in a process of its own; returns its exit code and what it printed."""
+    """Run the command line in a process of its own; returns its exit code and output."""
     with Commands() as commands:
         yield commands
 
 
 @pytest.fixture(scope="session")
 def fresh_corpusforge() -> Run:
-    """As ``corpusforge``, in a new interpreter: for tests of what a command imports, or of how long it starts."""
+    """As ``corpusforge``, in a new interpreter: for tests of imports or start-up time."""
     return run_fresh
 
 
 @pytest.fixture(scope="session")
 def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], object]], Path]:
-    """Make a folder once for all processes that run tests: ``once("name", make)`` calls ``make(folder)`` or waits."""
+    """Make a folder once for all test processes: ``once("name", make)`` calls ``make(folder)`` or waits for it."""
     root = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         root = root.parent  # the base of the session; each process has one below it
 
     def folder(name: str, make: Callable[[Path], object]) -> Path:
-        path, done = root / name, root / f"{name}.done"
+        path, mark = root / name, root / f"{name}.done"
         with (root / f"{name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not done.exists():
+            if not mark.exists():
                 make(path)
-                done.touch()
+                mark.touch()
         return path
 
     return folder
@@ -125,7 +125,7 @@ def finished_run(corpusforge: Run, once: Callable[[str, Callable[[Path], object]
     """The quickstart on the sample with a few training steps, made once for all tests that read it."""
 
     def make(folder: Path) -> None:
-        done = corpusforge("run", "quickstart", "--output", str(folder), "--quiet", *A_FEW_STEPS)
-        assert done.returncode == 0, done.stderr
+        result = corpusforge("run", "quickstart", "--output", str(folder), "--quiet", *A_FEW_STEPS)
+        assert result.returncode == 0, result.stderr
 
     return once("finished-run", make)

@@ -1,4 +1,4 @@
-"""Work for the tests of pool and engine: workers can import it, it writes real shards, and fails on request."""
+"""Work for tests of pool and engines that workers can import: it writes real shards and fails on request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NUMBERS = pa.schema([pa.field("number", pa.int64(), nullable=False)])
 
 @dataclass(frozen=True)
 class CountingWork:
-    """Writes the numbers 0 to ``rows`` of its unit in batches of ten, a shard of two batches each."""
+    """Writes the numbers from 0 to the ``rows`` of its unit in batches of ten, two batches per shard."""
 
     output: str
     fail_at: int = -1
@@ -48,10 +48,10 @@ class CountingWork:
     def _perhaps_fail(self, unit: int, first: int) -> None:
         if unit != self.fail_at or first < 20:
             return
-        if self.how == "ours":
+        if self.how == "known":
             raise errors.InputUnreadable(f"unit {unit}", "it is broken", "mend it; or leave it out")
-        if self.how == "theirs":
-            raise ZeroDivisionError("of theirs")
+        if self.how == "unknown":
+            raise ZeroDivisionError("not ours")
         if self.how == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -69,7 +69,7 @@ def units(count: int = 7) -> list[ShardUnit]:
     return [ShardUnit(n, f"unit-{n}", rows := 25 * n % 90, 8 * rows) for n in range(count)]
 
 
-if __name__ == "__main__":  # a run of its own, to be interrupted from outside
+if __name__ == "__main__":  # a program that tests interrupt
     import sys
 
     from corpusforge.pool import run_units
@@ -77,5 +77,5 @@ if __name__ == "__main__":  # a run of its own, to be interrupted from outside
     folder = sys.argv[1]
     work = CountingWork(folder, seconds=float(sys.argv[2]))
     Path(folder).mkdir(exist_ok=True)
-    many = units()
-    run_units(work, many, [u.bytes for u in many], 2, folder, lambda _: None)
+    all_units = units()
+    run_units(work, all_units, [u.bytes for u in all_units], 2, folder, lambda _: None)

@@ -1,7 +1,7 @@
-"""How many examples hypothesis draws: a hundred a law, and many more where only the laws are run.
+"""How many examples hypothesis draws: a hundred per property, and two thousand under `make exhaustive`.
 
-No law has a deadline, and `make test` draws the same examples every time, so that a busy machine fails nothing.
-`make exhaustive` takes the profile of that name: other examples every time, and twenty times as many.
+No property has a deadline, so that no test fails on a busy machine, and `make test` draws the same examples every time.
+The profile of `make exhaustive` draws different ones every time.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from hypothesis import HealthCheck, settings
 
 PROFILE = "test"
-"""The profile of a run that names none."""
+"""The default profile."""
 
 settings.register_profile(
     PROFILE, deadline=None, derandomize=True, max_examples=100, suppress_health_check=list(HealthCheck)
@@ -20,5 +20,5 @@ settings.register_profile(
 
 
 def draws(percent: int) -> settings:
-    """Decorator of a law whose examples are costly: draw ``percent`` of the profile's number."""
+    """A decorator for a property whose examples are costly: draw ``percent`` of the profile's number."""
     return settings(max_examples=max(1, settings.default.max_examples * percent // 100))

@@ -1,4 +1,4 @@
-"""Rows that are in memory already, laid out as batches: what the loader does while it reads them."""
+"""Batches of rows that are already in memory, laid out as the loader does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def laid_out(rows: Rows, settings: BatchSettings, padding_id: int) -> list[Batch
 
 
 def picked(rows: Rows, chosen: I64) -> Rows:
-    """Some of the rows, masked already, in the order of ``chosen``."""
+    """The rows ``chosen``, in this order, with their masks."""
     offsets, lengths = rows.offsets, rows.lengths[chosen]
     bounds = np.searchsorted(rows.masked, offsets)
     counts = np.diff(bounds)[chosen]

@@ -1,4 +1,4 @@
-"""Fixtures made of `made_up_instances`: a test module takes them with ``pytest_plugins = ["tests.made_up_data"]``."""
+"""Fixtures from `made_up_instances`; test modules use them with ``pytest_plugins = ["tests.made_up_data"]``."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ from tests.made_up_instances import Data, instance_rows, with_masks, write_table
 
 @pytest.fixture
 def make_data(tmp_path: Path) -> Callable[..., Data]:
-    """Write a corpus: ``make_data(count=60, longest=48, pairs=False, copies=0 for dynamic, files=2, name="data")``;
-    ``words``: with word starts, as mask units other than the token need them; ``instances``: the recipe's section."""
+    """Write a corpus with ``make_data(...)``.
+
+    ``copies``: with stored masks, 0 for dynamic ones; ``words``: with word starts, which mask units other than the
+    token need; ``instances``: the section of the recipe.
+    """
 
     def make(
         *,
@@ -32,16 +35,16 @@ def make_data(tmp_path: Path) -> Callable[..., Data]:
         folder = tmp_path / name
         specials = write_vocabulary(folder / "vocabulary")
         rows = instance_rows(specials, count, longest, pairs=pairs, seed=1)
-        held = with_masks(instance_rows(specials, 12, longest, pairs=pairs, seed=2), specials, 0, 1)
+        heldout = with_masks(instance_rows(specials, 12, longest, pairs=pairs, seed=2), specials, 0, 1)
         train = with_masks(rows, specials, 0, copies) if copies else rows
         if words:
             train = [row | {"word_starts": [k % 3 != 2 for k in range(row["length"] - 1)] + [True]} for row in train]
         tables = {
             "train": write_table(folder / "instances", "train", train, files, masks=bool(copies), words=words),
-            "heldout": write_table(folder / "instances", "heldout", held, 1, masks=True),
+            "heldout": write_table(folder / "instances", "heldout", heldout, 1, masks=True),
         }
-        counts = {table: sum(s.rows for s in found) for table, found in tables.items()}
-        sizes = {table: sum(s.bytes for s in found) for table, found in tables.items()}
+        counts = {table: sum(s.rows for s in parts) for table, parts in tables.items()}
+        sizes = {table: sum(s.bytes for s in parts) for table, parts in tables.items()}
         recipe = {"instances": instances or {}}
         manifest = shards.Manifest("build-instances", name, {}, counts, sizes, tables, {}, {}, recipe, {}, {})
         manifest.save(str(folder / "instances"))
@@ -52,7 +55,7 @@ def make_data(tmp_path: Path) -> Callable[..., Data]:
 
 @pytest.fixture
 def small_run() -> Pretrain:
-    """Settings of a run of seconds: 10 steps, the first 6 of length 24."""
+    """Settings of a run that takes seconds: 10 steps, the first 6 with length 24."""
     return Pretrain(
         preset="bert-tiny",
         steps=10,

@@ -1,4 +1,4 @@
-"""A small made-up corpus of instances, with a vocabulary and a manifest, as the stages before pretrain leave them."""
+"""A small synthetic corpus of instances, with a vocabulary, as the stages before pretrain write them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNUSED = 4
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """Folders of a made-up corpus."""
+    """Folders of a synthetic corpus."""
 
     instances: str
     vocabulary: str
@@ -38,12 +38,12 @@ def write_vocabulary(folder: Path, unused: int = UNUSED) -> MaskSpecials:
 
 
 def instance_rows(specials: MaskSpecials, count: int, longest: int, *, pairs: bool, seed: int) -> list[dict[str, Any]]:
-    """Rows of INSTANCES whose ids follow a rule a model can learn: each is the one before plus a step of its row."""
+    """Rows of INSTANCES whose ids follow a rule that a model can learn: the steps between them are equal."""
     rows = []
     for number in range(count):
         rng = seeds.rng_for(seed, "rows", number)
         words, stride = specials.words().astype(np.int64), int(rng.integers(1, 3))
-        n = int(rng.integers(4, longest - 3)) if number else longest - 3  # the first is as long as can be
+        n = int(rng.integers(4, longest - 3)) if number else longest - 3  # the first has the greatest length
         text = words[(int(rng.integers(len(words))) + stride * np.arange(n)) % len(words)].tolist()
         cut = int(rng.integers(1, n)) if pairs else n
         ids = [specials.cls, *text[:cut], specials.sep]
@@ -64,16 +64,16 @@ def instance_rows(specials: MaskSpecials, count: int, longest: int, *, pairs: bo
 
 
 def with_masks(rows: list[dict[str, Any]], specials: MaskSpecials, seed: int, copies: int) -> list[dict[str, Any]]:
-    """The rows ``copies`` times, masks stored as build-instances stores them."""
-    masker, found = Masker(specials, MaskSettings(), seed), []
+    """Each row ``copies`` times, with masks stored as build-instances stores them."""
+    masker, masked = Masker(specials, MaskSettings(), seed), []
     for copy in range(copies):
         for row in rows:
             ids = np.array(row["input_ids"], np.uint16)
             key = seeds.instance_keys(np.array([row["document"]], np.uint64), np.array([row["index"]], np.uint32))
             drawn = masker(ids, np.array([0, len(ids)]), key, copy)
             masks = {"masked_positions": drawn.positions.tolist(), "masked_labels": drawn.labels.tolist()}
-            found.append(row | masks | {"input_ids": drawn.input_ids.tolist(), "copy": copy})
-    return found
+            masked.append(row | masks | {"input_ids": drawn.input_ids.tolist(), "copy": copy})
+    return masked
 
 
 def write_table(
@@ -81,11 +81,11 @@ def write_table(
 ) -> list[shards.Shard]:
     """Write rows to ``files`` shards of several record batches each."""
     schema = schemas.instances_schema(VOCABULARY, masks=masks, word_starts=words)
-    found = []
+    written = []
     for number in range(files):
-        mine = rows[len(rows) * number // files : len(rows) * (number + 1) // files]
+        part = rows[len(rows) * number // files : len(rows) * (number + 1) // files]
         writer = shards.ShardWriter(str(folder), f"{table}/part-{number:05d}-00000.arrow", schema, "arrow")
-        for begin in range(0, len(mine), 7):
-            writer.write(pa.RecordBatch.from_pylist(mine[begin : begin + 7], schema))
-        found.append(writer.finish())
-    return found
+        for begin in range(0, len(part), 7):
+            writer.write(pa.RecordBatch.from_pylist(part[begin : begin + 7], schema))
+        written.append(writer.finish())
+    return written

@@ -3,9 +3,8 @@
 Starting Python and importing NumPy, Arrow, Beam and torch takes one to five seconds of processor time a command. Here
 one server process imports them once; every command is a fork of it, with its own arguments, environment, directory and
 output, that runs a module as ``python -m corpusforge`` does. What a caller sees is the same: exit code, both outputs,
-signals. Variables that libraries read while they are imported are the exception: a command whose caller has changed
+signals. The exception are variables that libraries read while they are imported: a command whose caller has changed
 one of these gets a new interpreter (`Commands`).
-
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ LIBRARIES = (
     "torch.distributed.fsdp",
     "torch.distributed.run",
 )
-"""Imported by the server in addition to all of corpusforge, as some rooms import them late."""
+"""Imported by the server in addition to all of corpusforge, as some modules import them late."""
 
 READ_AT_IMPORT = (
     "PYTHON",
@@ -59,43 +58,46 @@ READ_AT_IMPORT = (
     "LC_",
     "LANG",
 )
-"""Prefixes of environment variables that take effect while Python starts or a library is imported."""
+"""Prefixes of environment variables that take effect only when Python starts or a library is imported."""
 
 _NUMBER = struct.Struct("i")
 _LONGEST_REQUEST = 1 << 17
 
 
 def fixed_variables(environment: dict[str, str]) -> dict[str, str]:
-    """The variables of an environment that a process cannot change once it runs."""
+    """The variables of an environment that have no effect once a process runs."""
     return {name: value for name, value in environment.items() if name.startswith(READ_AT_IMPORT)}
 
 
 class Running:
-    """A process that the server has forked: what `subprocess.Popen` is to a new interpreter."""
+    """A process that the server has forked, used like a `subprocess.Popen`."""
 
     def __init__(self, words: list[str], status: int, output: IO[str], errors: IO[str]) -> None:
         self._words, self._status, self._output, self._errors = words, status, output, errors
         self.pid = _read_number(status)
 
     def send_signal(self, number: int) -> None:
-        """Send the process a signal; nothing happens where it has ended."""
+        """Send the process a signal; does nothing if it has ended."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, number)
 
     def is_running(self, seconds: float = 0) -> bool:
-        """Whether it still runs after so many seconds; returns at once when it ends."""
+        """Whether it still runs after ``seconds``; returns as soon as it ends."""
         return not select.select([self._status], [], [], seconds)[0]
 
     def wait(self, timeout: float = 300) -> subprocess.CompletedProcess[str]:
-        """Exit code and outputs. Raises `subprocess.TimeoutExpired`, when it and its workers are killed."""
-        ended = False
+        """Exit code and outputs.
+
+        Raises `subprocess.TimeoutExpired` after ``timeout`` seconds and kills the process and its workers.
+        """
+        is_ended = False
         try:
-            ended = not self.is_running(timeout)
-            if not ended:
+            is_ended = not self.is_running(timeout)
+            if not is_ended:
                 raise subprocess.TimeoutExpired(self._words, timeout)
             code = os.waitstatus_to_exitcode(_read_number(self._status))
         finally:
-            if not ended:
+            if not is_ended:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(self.pid, signal.SIGKILL)
             os.close(self._status)
@@ -114,9 +116,9 @@ class Commands:
         self._fixed: dict[str, str] = {}
 
     def __call__(self, *words: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
-        """Run one command with the environment and directory of the caller; no input, output as text.
+        """Run one command with the environment and directory of the caller, without input; its output is text.
 
-        Raises `subprocess.TimeoutExpired` after ``timeout`` seconds, when the command and its workers are killed.
+        Raises `subprocess.TimeoutExpired` after ``timeout`` seconds and kills the command and its workers.
         """
         if self._control is not None and fixed_variables(dict(os.environ)) != self._fixed:
             return run_fresh(*words, timeout=timeout)
@@ -132,20 +134,20 @@ class Commands:
         packed = json.dumps(request).encode()
         assert len(packed) < _LONGEST_REQUEST
         output, errors = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")  # noqa: SIM115 - `Running` closes them
-        status, theirs = os.pipe()
+        status, server_end = os.pipe()
         try:
-            socket.send_fds(self._control, [packed], [output.fileno(), errors.fileno(), theirs])
+            socket.send_fds(self._control, [packed], [output.fileno(), errors.fileno(), server_end])
         finally:
-            os.close(theirs)
+            os.close(server_end)
         return Running([module, *words], status, output, errors)
 
     def _start_server(self) -> None:
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control, server_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._fixed = fixed_variables(dict(os.environ))
-        with theirs:
+        with server_end:
             self._server = subprocess.Popen(
-                [sys.executable, "-c", f"import sys; sys.path[:0] = {sys.path!r}; {_START}", str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
+                [sys.executable, "-c", f"import sys; sys.path[:0] = {sys.path!r}; {_START}", str(server_end.fileno())],
+                pass_fds=[server_end.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
             )
@@ -174,7 +176,7 @@ def run_fresh(*words: str, timeout: float = 300) -> subprocess.CompletedProcess[
 def _read_number(pipe: int) -> int:
     packed = os.read(pipe, _NUMBER.size)
     if len(packed) < _NUMBER.size:
-        raise RuntimeError("the process that starts commands has ended; its errors stand above")
+        raise RuntimeError("the process that starts commands has ended; see its errors above")
     return int(_NUMBER.unpack(packed)[0])
 
 
@@ -186,7 +188,7 @@ _START = "from tests.prestarted import main; main(int(sys.argv[1]))"
 def main(control: int) -> None:
     """Serve until the other end closes. Returns in the forked processes only, after their command."""
     _import_all()
-    gc.freeze()  # a collection in a fork then copies no page of what is shared
+    gc.freeze()  # so that a collection in a fork does not copy shared pages
     request = _serve(socket.socket(fileno=control))
     if request is not None:
         code = _execute(request["module"], request["words"])
@@ -208,7 +210,7 @@ def _execute(module: str, words: list[str]) -> int:
             return (leave.code or 0) & 255
         print(leave.code, file=sys.stderr)
         return 1
-    except BaseException:
+    except BaseException:  # as Python does for any error: print it and end; it must not reach the server's code
         traceback.print_exc()
         return 1
     return 0
@@ -225,7 +227,7 @@ def _import_all() -> None:
 
 
 def _serve(control: socket.socket) -> dict[str, Any] | None:
-    """Fork a process a request; returns the request in the fork, and None in the server when the other end closed."""
+    """Fork a process per request; returns the request in the fork, None in the server when the other end closes."""
     wakeup, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -261,13 +263,13 @@ def _report_ended(running: dict[int, int]) -> None:
         if not pid:
             return
         pipe = running.pop(pid)
-        with contextlib.suppress(BrokenPipeError):  # a caller that no longer waits
+        with contextlib.suppress(BrokenPipeError):  # the caller no longer waits
             os.write(pipe, _NUMBER.pack(status))
         os.close(pipe)
 
 
 def _become(request: dict[str, Any], files: list[int]) -> None:
-    """Take over output, directory and environment of a request."""
+    """Adopt output, directory and environment of a request."""
     os.setpgid(0, 0)
     for source, target in zip(files, (1, 2, None), strict=True):
         if target is not None:

@@ -1,4 +1,4 @@
-"""Ragged columns: the edges of what the examples in the docstrings show."""
+"""Ragged columns: edge cases beyond the examples in the docstrings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the docs name exists, and what exists is named: commands, flags, recipes, reasons, files, modules."""
+"""The docs name only what exists, and all of it: commands, flags, recipes, packs, reasons, benchmarks."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ TEXT = {page.name: page.read_text("utf-8") for page in PAGES}
 
 
 def _commands(group: click.Group, prefix: str = "corpusforge") -> dict[str, click.Command]:
-    found = {}
+    commands = {}
     for name, command in group.commands.items():
-        found[f"{prefix} {name}"] = command
+        commands[f"{prefix} {name}"] = command
         if isinstance(command, click.Group):
-            found |= _commands(command, f"{prefix} {name}")
-    return found
+            commands |= _commands(command, f"{prefix} {name}")
+    return commands
 
 
 COMMANDS = _commands(cli)
@@ -79,7 +79,7 @@ def test_every_pack_is_in_the_docs() -> None:
 
 
 def test_every_reason_is_in_the_docs() -> None:
-    """Reasons are string literals of the rooms; each stands in docs/commands.md."""
+    """Reasons are string literals in the package; docs/commands.md explains each."""
     used = set()
     for path in (ROOT / "corpusforge").rglob("*.py"):
         used |= set(re.findall(r'"((?:record|page|line|span):[a-z-]{2,})"', path.read_text("utf-8")))

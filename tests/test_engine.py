@@ -1,4 +1,4 @@
-"""What all engines share."""
+"""The number of workers of an engine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Nowhere(Engine):
         return []
 
     def shuffle(self, *_: Any, **__: Any) -> None:
-        """Nothing."""
+        """Run nothing."""
 
 
 def test_width_is_bounded_by_units_and_cores() -> None:

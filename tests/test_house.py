@@ -1,4 +1,4 @@
-"""The house: who may import whom. Floors without an upward arrow, no circle, heavy libraries only in their rooms."""
+"""The rules of the house: imports point down, without cycles; heavy libraries stay in their rooms; plain words."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ONLY_IN = {
 
 KERNELS = ("documents", "clean", "dedupe", "tokens", "instances")
 WRITERS = ("ShardWriter", "atomic_path", "write_bytes", "write_json", "UnitOutput", "sweep", "remove")
-"""What opens an output."""
+"""Functions that open an output."""
 
 HANDLES_UNITS = ("corpusforge.units", "corpusforge.engine")
 MAY_WRITE = {
@@ -103,13 +103,13 @@ def test_arrows_point_downwards(module: Module) -> None:
         assert down, f"{module.name} (floor {FLOOR[module.room]}) imports {other.name} (floor {FLOOR[other.room]})"
 
 
-def test_no_circle_of_modules() -> None:
-    """Inside rooms and between them, imports inside of functions included."""
+def test_no_cycle_of_modules() -> None:
+    """Imports inside functions count too."""
     graph = {name: _used(module) for name, module in MODULES.items()}
     graphlib.TopologicalSorter(graph).prepare()
 
 
-def test_no_circle_of_rooms() -> None:
+def test_no_cycle_of_rooms() -> None:
     rooms: dict[str, set[str]] = {}
     for module in MODULES.values():
         rooms.setdefault(module.room, set()).update({MODULES[name].room for name in _used(module)} - {module.room})
@@ -117,7 +117,7 @@ def test_no_circle_of_rooms() -> None:
 
 
 @every_module
-def test_libraries_stay_in_their_rooms(module: Module) -> None:
+def test_heavy_libraries_stay_in_their_rooms(module: Module) -> None:
     for name in module.imports:
         places = ONLY_IN.get(name.split(".")[0])
         assert places is None or module.is_in(places), f"{module.name} imports {name}"
@@ -132,7 +132,7 @@ def test_the_loader_is_free_of_frameworks() -> None:
 
 @pytest.mark.parametrize("room", KERNELS)
 def test_kernels_open_no_output(room: str) -> None:
-    """Kernels take values and give values; only files that define units or run them write shards."""
+    """Kernels map values to values; only files that define or run work units write shards."""
     for module in MODULES.values():
         if module.room != room or module.name in MAY_WRITE:
             continue
@@ -147,20 +147,20 @@ PRIVATE = re.compile(
     r"|told apart by|said so|where asked|is asked for|what there is|(?:is|are) said)\b",
     re.IGNORECASE,
 )
-"""Words this house once used; standard are duplicates, kept and dropped copies, negatives, resume, applied."""
+"""Words that are not standard; use duplicates, kept and dropped copies, negatives, resume, applied."""
 
 KEPT_WORDS = {"survivor", "donors", "donor"}
-"""Names that users hold: a key, a flag and columns."""
+"""Names in users' files: a key, a flag and columns."""
 
 
-def test_words_are_the_fields_own() -> None:
+def test_text_uses_standard_terms() -> None:
     pages = [*PACKAGE.rglob("*.py"), *(PACKAGE.parent / "docs").glob("*.md"), PACKAGE.parent / "README.md"]
     used = {(page.name, word.lower()) for page in pages for word in PRIVATE.findall(page.read_text("utf-8"))}
     assert not {(page, word) for page, word in used if word not in KEPT_WORDS}
 
 
-def test_help_is_quick_and_light() -> None:
-    """--help imports nothing heavy (the time is checked on the import list, not on a clock)."""
+def test_help_imports_nothing_heavy() -> None:
+    """``--help`` imports nothing heavy; `test_startup` measures its time."""
     code = (
         "import sys; from corpusforge.cli import main\n"
         "try: main(['--help'])\n"

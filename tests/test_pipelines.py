@@ -1,4 +1,4 @@
-"""The programs in pipelines/, one after another; their errors are one line."""
+"""The programs in pipelines/, run in sequence; their errors are one line."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ PIPELINES = Path(__file__).resolve().parents[1] / "pipelines"
 
 def run(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(PIPELINES / f"{name}.py"), *arguments]
-    found = {**os.environ, "PYTHONPATH": str(PIPELINES.parent)}
-    return subprocess.run(command, capture_output=True, text=True, env=found, check=False)
+    environment = {**os.environ, "PYTHONPATH": str(PIPELINES.parent)}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
 
 @pytest.mark.slow
-def test_the_programs_one_after_another(tmp_path: Path) -> None:
+def test_the_programs_in_sequence(tmp_path: Path) -> None:
     write_pages(tmp_path / "pages")
     folder = {name: str(tmp_path / name) for name in ("pages", "clean", "dedupe", "vocab", "instances")}
-    nothing_fetched = ["--detector", "fast", "--sentences", "builtin", "--badwords", "off"]
+    no_downloads = ["--detector", "fast", "--sentences", "builtin", "--badwords", "off"]
     steps = [
-        ("clean", "--input", folder["pages"], "--output", folder["clean"], *nothing_fetched),
+        ("clean", "--input", folder["pages"], "--output", folder["clean"], *no_downloads),
         ("dedupe", "--input", folder["clean"], "--output", folder["dedupe"]),
         ("vocab", "--input", folder["dedupe"], "--output", folder["vocab"], "--size", "512", "--unused", "16"),
         ("instances", "--input", folder["dedupe"], "--vocab", folder["vocab"], "--output", folder["instances"],

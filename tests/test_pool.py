@@ -1,4 +1,4 @@
-"""The pool: the same output for any number of workers, and what happens when something goes wrong."""
+"""The pool: the same output for any number of workers, and its behavior after errors and crashes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tests.counting_work import CountingWork, ImportingWork, units
 
 ROOT = Path(__file__).resolve().parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
-"""Programs of their own import the work by its name."""
+"""For separate programs, which import the work by its name."""
 
 
 def run(folder: Path, workers: int, **how: object) -> list[UnitResult]:
-    many = units()
+    all_units = units()
     work = CountingWork(str(folder), **how)  # type: ignore[arg-type]
-    sizes = [u.bytes for u in many]
-    return run_units(work, many, sizes, workers, str(folder), lambda _: None)
+    sizes = [u.bytes for u in all_units]
+    return run_units(work, all_units, sizes, workers, str(folder), lambda _: None)
 
 
 def digests(folder: Path) -> list[tuple[str, str]]:
@@ -52,11 +52,11 @@ def test_results_come_in_the_order_of_the_units(straight: tuple[list[UnitResult]
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_progress_adds_up(workers: int, tmp_path: Path) -> None:
-    many, work = units(), CountingWork(str(tmp_path))
-    sizes = [u.bytes for u in many]
-    for resumed in (False, True):  # the second time everything is there already
+    all_units, work = units(), CountingWork(str(tmp_path))
+    sizes = [u.bytes for u in all_units]
+    for resumed in (False, True):  # the second time, everything is finished
         advanced: list[int] = []
-        results = run_units(work, many, sizes, workers, str(tmp_path), advanced.append)
+        results = run_units(work, all_units, sizes, workers, str(tmp_path), advanced.append)
         assert sum(advanced) == sum(sizes)
         assert {r.resumed for r in results} == {resumed}
 
@@ -72,11 +72,11 @@ def test_workers_spare_pandas_as_their_parent_does(
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_our_errors_come_out_as_themselves(
+def test_known_errors_are_raised_unchanged(
     workers: int, tmp_path: Path, straight: tuple[object, object], capfd: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(errors.InputUnreadable) as raised:
-        run(tmp_path, workers, fail_at=3, how="ours")
+        run(tmp_path, workers, fail_at=3, how="known")
     assert str(raised.value) == "unit 3: it is broken; mend it; or leave it out"
     assert "Traceback" not in capfd.readouterr().err
     assert not list(tmp_path.rglob(".unfinished-*"))
@@ -86,11 +86,11 @@ def test_our_errors_come_out_as_themselves(
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_other_errors_keep_their_type(workers: int, tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError, match="of theirs"):
-        run(tmp_path, workers, fail_at=3, how="theirs")
+    with pytest.raises(ZeroDivisionError, match="not ours"):
+        run(tmp_path, workers, fail_at=3, how="unknown")
 
 
-def test_a_killed_worker_is_one_clear_error_and_a_rerun_goes_on(
+def test_a_killed_worker_is_one_clear_error_and_a_rerun_resumes(
     tmp_path: Path, straight: tuple[object, object]
 ) -> None:
     began = time.monotonic()
@@ -123,7 +123,7 @@ def test_an_interrupt_leaves_no_orphans(how: signal.Signals, tmp_path: Path, str
 
 
 def test_a_program_from_standard_input(tmp_path: Path) -> None:
-    """Its file cannot be run again in the workers, nor is it guarded against that."""
+    """It has no file that workers could import again, and no ``__main__`` guard."""
     program = f"""
 import sys
 from tests.counting_work import CountingWork, ImportingWork, units
@@ -135,8 +135,8 @@ print(len(run_units(work, units(), [1] * 7, 2, work.output, lambda _: None)), "a
     assert (done.stdout, done.stderr) == ("7 False\n", "")
 
 
-def test_only_what_dead_processes_left_is_swept(tmp_path: Path) -> None:
-    """Another run may be writing into the same folder now."""
+def test_only_files_of_dead_processes_are_swept(tmp_path: Path) -> None:
+    """Another run may be writing into the same folder at the same time."""
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
     old = time.time() - 90_000
@@ -154,7 +154,7 @@ def test_only_what_dead_processes_left_is_swept(tmp_path: Path) -> None:
     assert left == {"here-alive/new", "here-own/new", "other-host/new"}
 
 
-def test_unfinished_files_carry_their_writer(tmp_path: Path) -> None:
+def test_unfinished_files_are_named_after_their_writer(tmp_path: Path) -> None:
     with shards.atomic_path(str(tmp_path / "a")) as temporary:
         assert Path(temporary).name.startswith(f"{shards.UNFINISHED}{socket.gethostname()}-{os.getpid()}-")
         run(tmp_path, 1)

@@ -23,28 +23,28 @@ def test_the_recipes_named_in_the_docs_exist() -> None:
     assert {"quickstart", "bert-base", "roberta-base"} <= set(NAMES)
 
 
-def test_relative_paths_belong_to_the_recipe(tmp_path: Path) -> None:
+def test_paths_are_relative_to_the_recipe(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text('[input]\npaths = ["a", "gs://b/c", "/d"]\n[clean]\nbadwords = "off"\n')
-    made = recipe.load(str(tmp_path / "mine.toml"))
-    assert made.input.paths == (str(tmp_path / "a"), "gs://b/c", "/d")
-    assert made.clean.badwords == "off"
+    loaded = recipe.load(str(tmp_path / "mine.toml"))
+    assert loaded.input.paths == (str(tmp_path / "a"), "gs://b/c", "/d")
+    assert loaded.clean.badwords == "off"
 
 
-def test_lists_name_files_by_their_sign(tmp_path: Path) -> None:
+def test_an_at_sign_in_a_list_names_a_file(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text('[urls]\nallow = "@names.txt"\nblock = ["a.org", "@/b.txt", "@gs://c/d.txt"]\n')
-    made = recipe.load(str(tmp_path / "mine.toml"))
-    assert made.urls.allow == (f"@{tmp_path / 'names.txt'}",)
-    assert made.urls.block == ("a.org", "@/b.txt", "@gs://c/d.txt")
+    loaded = recipe.load(str(tmp_path / "mine.toml"))
+    assert loaded.urls.allow == (f"@{tmp_path / 'names.txt'}",)
+    assert loaded.urls.block == ("a.org", "@/b.txt", "@gs://c/d.txt")
 
 
-def test_flags_lie_over_the_recipe() -> None:
-    made = recipe.override(recipe.load("quickstart"), {"vocab.size": "128", "evaluate.tasks": "blimp,mlm", "seed": 3})
-    assert (made.vocab.size, made.evaluate.tasks, made.seed) == (128, ("blimp", "mlm"), 3)
-    assert made.clean.sentences == "builtin"
+def test_flags_override_the_recipe() -> None:
+    loaded = recipe.override(recipe.load("quickstart"), {"vocab.size": "128", "evaluate.tasks": "blimp,mlm", "seed": 3})
+    assert (loaded.vocab.size, loaded.evaluate.tasks, loaded.seed) == (128, ("blimp", "mlm"), 3)
+    assert loaded.clean.sentences == "builtin"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("[clean]\nrulez = 'x'", "did you mean 'clean.rules'"),
         ("[clean]\nrules = 3", "is not a list"),
@@ -60,10 +60,10 @@ def test_flags_lie_over_the_recipe() -> None:
         ("[clean", "not valid TOML"),
     ],
 )
-def test_mistakes_are_one_clear_line(tmp_path: Path, text: str, said: str) -> None:
+def test_mistakes_are_one_clear_line(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "wrong.toml"
     path.write_text(text)
-    with pytest.raises(errors.RecipeInvalid, match=said) as caught:
+    with pytest.raises(errors.RecipeInvalid, match=message) as caught:
         recipe.load(str(path))
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -111,8 +111,8 @@ def test_a_renamed_key_works_and_warns_once(renamed: None, tmp_path: Path, capsy
     for _ in range(2):
         assert recipe.load(str(path)).dedupe.keep == "newest"  # type: ignore[attr-defined]
     assert capsys.readouterr().err == f"corpusforge: {path}: dedupe.survivor was renamed: use dedupe.keep\n"
-    made = recipe.override(RecipeOfRenamed(), {"dedupe.survivor": "newest"})  # type: ignore[arg-type]
-    assert made.dedupe.keep == "newest"  # type: ignore[attr-defined]
+    loaded = recipe.override(RecipeOfRenamed(), {"dedupe.survivor": "newest"})  # type: ignore[arg-type]
+    assert loaded.dedupe.keep == "newest"  # type: ignore[attr-defined]
     assert "--set: dedupe.survivor was renamed: use dedupe.keep" in capsys.readouterr().err
     assert recipe.present_key("dedupe.survivor") == recipe.present_key("dedupe.keep") == "dedupe.keep"
     with pytest.raises(errors.RecipeInvalid, match=r"dedupe\.keep = 'x'; it must be one of hash, newest"):

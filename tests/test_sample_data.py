@@ -1,4 +1,4 @@
-"""The sample: built from its texts alone, small, and odd in every way it promises."""
+"""The sample: built from its texts alone, small, and with all the oddities that it is documented to have."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 
 def unpacked(path: Path) -> bytes:
-    """Contents without the compression, which another zlib may do differently."""
+    """Contents without the compression, which differs between versions of zlib."""
     data = path.read_bytes()
     return gzip.decompress(data) if path.suffix == ".gz" else data
 
@@ -25,7 +25,7 @@ def rebuilt(sample_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     return folder
 
 
-def test_rebuilding_gives_the_files_that_are_there(sample_data: Path, rebuilt: Path) -> None:
+def test_rebuilding_gives_the_same_files(sample_data: Path, rebuilt: Path) -> None:
     for part in ("raw", "minimal_pairs"):
         names = sorted(str(p.relative_to(rebuilt)) for p in (rebuilt / part).rglob("*") if p.is_file())
         assert names == sorted(str(p.relative_to(sample_data)) for p in (sample_data / part).rglob("*") if p.is_file())
@@ -40,7 +40,7 @@ def test_building_twice_gives_the_same_bytes(sample_data: Path, rebuilt: Path, t
         assert path.read_bytes()[4:8] == b"\0\0\0\0"  # gzip's time field
 
 
-def test_everything_together_is_under_two_megabytes(sample_data: Path) -> None:
+def test_the_sample_is_under_two_megabytes(sample_data: Path) -> None:
     files = [p for p in sample_data.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
     assert sum(p.stat().st_size for p in files) < 2_000_000
 

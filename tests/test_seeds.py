@@ -1,4 +1,4 @@
-"""Randomness as a function: reference values, independence of batching, uniformity."""
+"""Randomness as a function: reference values, independence of batches, uniformity."""
 
 from __future__ import annotations
 

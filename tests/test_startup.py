@@ -1,8 +1,8 @@
-"""How much processor time a command takes before it has anything to do.
+"""The processor time that a command takes to start.
 
 Limits are processor seconds (user and system, of all its processes), medians of five, on a machine where importing
-NumPy and pyarrow takes `REFERENCE`. On a machine that is slower, or busy, they grow with the time that the same import
-takes in the same run; they never shrink.
+NumPy and pyarrow takes `REFERENCE`. On a slower or busy machine they grow with the time that the same import takes in
+the same run; they never shrink.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pytest
 REFERENCE = 0.15
 """Seconds of ``import numpy, pyarrow`` on the machine on which the limits were set."""
 BUSY = 1.25
-"""Safety factor on such a machine: what shares its caches slows imports of many files more than the reference."""
+"""Safety factor on such a machine: contention for caches slows imports of many files more than the reference."""
 RUNS = 5
 
 
@@ -33,13 +33,13 @@ def seconds_of(words: list[str], code: int = 0) -> float:
 
 def check(limit: float, words: list[list[str]], code: int = 0) -> None:
     """The median of the runs is within the limit, by the time of the reference measured between them."""
-    taken, reference = [], []
+    measured, reference = [], []
     for each in words:
         reference.append(seconds_of(["-c", "import numpy, pyarrow"]))
-        taken.append(seconds_of(["-m", "corpusforge", *each], code))
+        measured.append(seconds_of(["-m", "corpusforge", *each], code))
     slower = statistics.median(reference) / REFERENCE
     slower = slower * BUSY if slower > 1 else 1.0
-    assert statistics.median(taken) <= limit * slower, (taken, reference)
+    assert statistics.median(measured) <= limit * slower, (measured, reference)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Progress bars: what a training run writes beside one, in a terminal and in a log file."""
+"""Progress bars in a terminal and in a log file, with the notes of a training run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_bar_shows_the_note_and_an_eta(monkeypatch: pytest.MonkeyPatch, is_ter
 
 
 def _shown_at(width: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The lines of one picture of a long run's bar."""
+    """The lines of a long run's bar as drawn once."""
     shown = io.StringIO()
     console = Console(file=shown, force_terminal=True, width=width, color_system=None, highlight=False, markup=False)
     monkeypatch.setattr(terminal, "console", console)
@@ -46,10 +46,10 @@ def _shown_at(width: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         bars.advance(150_000)
         time.sleep(0.002)
     bars.note("loss 2.345 (unigram 6.87)")
-    bars._progress.stop()  # what follows is one picture alone
-    console.file = picture = io.StringIO()
+    bars._progress.stop()  # the bar is drawn once from here on
+    console.file = drawn = io.StringIO()
     console.print(bars._progress.get_renderable())
-    return picture.getvalue().splitlines()
+    return drawn.getvalue().splitlines()
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 160])
@@ -61,7 +61,7 @@ def test_a_bar_of_a_long_run_stays_on_one_line(monkeypatch: pytest.MonkeyPatch, 
         assert "450,000/1,000,000 steps" in line and "eta" in line and "loss 2.345 (unigram 6.87)" in line
 
 
-def test_a_log_file_hears_of_long_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_file_gets_lines_of_long_work(monkeypatch: pytest.MonkeyPatch) -> None:
     shown, clock = io.StringIO(), 1000.0
     monkeypatch.setattr(terminal, "console", Console(file=shown, width=60, highlight=False, markup=False))
     monkeypatch.setattr(time, "monotonic", lambda: clock)
@@ -72,11 +72,11 @@ def test_a_log_file_hears_of_long_work(monkeypatch: pytest.MonkeyPatch) -> None:
         bars.advance(1)
         bars.note("loss 6.123 (unigram 6.95)")
     lines = shown.getvalue().splitlines()
-    assert len(lines) == 2  # behind 60 and 120 of 150 seconds
+    assert len(lines) == 2  # after 60 and 120 of 150 seconds
     assert lines[1].startswith("  pretrain: 8%, 80/1,000 steps, ") and lines[1].endswith("loss 6.123 (unigram 6.95)")
     clock += 1e6
     bars.advance(1)
     clock += 600
     bars.advance(1)
-    assert len(shown.getvalue().splitlines()) == 3  # once in a while of a long run
+    assert len(shown.getvalue().splitlines()) == 3  # rarely in a long run
     bars.finish()

@@ -17,8 +17,8 @@ from tests.texts import TEXTS, sliced
 def test_lines_are_those_of_python(texts: list[str]) -> None:
     rows = split_lines(sliced(texts))
     values = rows.values.to_pylist()
-    found = [values[a:b] for a, b in zip(rows.offsets[:-1], rows.offsets[1:], strict=True)]
-    assert found == [[line.strip() for line in t.splitlines()] for t in texts]
+    lines = [values[a:b] for a, b in zip(rows.offsets[:-1], rows.offsets[1:], strict=True)]
+    assert lines == [[line.strip() for line in t.splitlines()] for t in texts]
 
 
 def test_every_character_is_stripped_and_split_as_python_does() -> None:

@@ -1,4 +1,4 @@
-"""Whom the house trusts: nothing that is read can run code, and no name that is read becomes a path."""
+"""Trust: nothing that is read can run code, and no name in the input becomes a path."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ RUNS_CODE = {
 }  # fmt: skip
 """Calls by which data becomes code, or an archive's names become paths."""
 
-MAY = {
-    ("beam/graph.py", "pickle.loads"): "a list of this very run: its SHA-256 travels in the graph",
-    ("trainer/hf_folder.py", "torch.load"): "weights_only=True, as is tested below: it makes tensors and nothing else",
+ALLOWED = {
+    ("beam/graph.py", "pickle.loads"): "a list that this run wrote: the graph holds its SHA-256",
+    ("trainer/hf_folder.py", "torch.load"): "weights_only=True (tested below), which makes only tensors",
 }
-"""Those that stay, and why."""
+"""Exceptions, with their reasons."""
 
 
 def _name(node: ast.expr) -> str:
@@ -50,16 +50,16 @@ def _name(node: ast.expr) -> str:
 def _uses(path: Path) -> set[str]:
     """Dotted names of every call and reference in a file."""
     tree = ast.parse(path.read_text("utf-8"))
-    found = {_name(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    return found | {_name(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    names = {_name(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    return names | {_name(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
 
 
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: p.relative_to(PACKAGE).as_posix())
-def test_nothing_read_can_run_code(path: Path) -> None:
+def test_no_module_can_run_code_from_data(path: Path) -> None:
     place = path.relative_to(PACKAGE).as_posix()
     used = {name for name in _uses(path) if name in RUNS_CODE}
     used |= {name for name in _uses(path) if name.endswith((".extractall", ".extract")) and "pc." not in name}
-    used -= {name for where, name in MAY if where == place} | {"trafilatura.extract"}
+    used -= {name for where, name in ALLOWED if where == place} | {"trafilatura.extract"}
     assert not used, f"{place} uses {used}"
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Call) and _name(node.func) == "torch.load":
@@ -85,7 +85,7 @@ def _write(path: str, text: str) -> None:
     Path(path).write_text(text)
 
 
-def test_a_list_of_units_that_another_wrote_is_not_unpickled(tmp_path: Path) -> None:
+def test_a_list_of_units_from_another_writer_is_not_unpickled(tmp_path: Path) -> None:
     (tmp_path / JOBS).write_bytes(pickle.dumps([Bomb(tmp_path / "ran")]))
     with pytest.raises(errors.ManifestInvalid, match="not the list"):
         list(ReadList("0" * 64).process(str(tmp_path / JOBS)))
@@ -97,8 +97,8 @@ def _settings(folder: Path) -> Recipe:
     return recipe.override(Recipe(), {"input.paths": [str(folder)], **values})
 
 
-def test_pickles_among_the_input_are_not_opened(tmp_path: Path) -> None:
-    """Whatever a file is called: a pickle in it stays bytes."""
+def test_pickles_in_the_input_are_not_unpickled(tmp_path: Path) -> None:
+    """A pickle stays bytes, whatever its file is called."""
     (tmp_path / "in").mkdir()
     packed = pickle.dumps(Bomb(tmp_path / "ran"))
     objects = io.BytesIO()
@@ -122,7 +122,7 @@ HOSTILE = [
 
 
 def test_no_name_in_an_archive_becomes_a_path(tmp_path: Path) -> None:
-    """URLs, and names of files, that look like paths stay values in rows; nothing is written beside the output."""
+    """URLs and file names that look like paths stay values in rows; nothing is written outside the output."""
     inside = tmp_path / "deep" / "in"
     inside.mkdir(parents=True)
     text = "This line has enough words to stay. So has this other one. And this is the third of them."
@@ -145,24 +145,24 @@ def test_no_name_in_an_archive_becomes_a_path(tmp_path: Path) -> None:
     assert all(name.startswith(("part-", "manifest", "run", "timing", ".lock")) for name in files), files
 
 
-def test_a_tar_file_is_read_and_never_unpacked(tmp_path: Path) -> None:
+def test_a_tar_file_is_never_unpacked(tmp_path: Path) -> None:
     """BLiMP's archive: members with hostile names, links and devices."""
     archive = tmp_path / "blimp.tar.gz"
     pair = {"sentence_good": "The cat sleeps.", "sentence_bad": "The cat sleep.", "UID": "x", "linguistics_term": "y"}
     data = (json.dumps(pair) + "\n").encode()
-    with tarfile.open(archive, "w:gz") as made:
+    with tarfile.open(archive, "w:gz") as archive_file:
         for name in ("../../outside.jsonl", "/tmp/outside-of-corpusforge.jsonl", "data/fine.jsonl"):
             member = tarfile.TarInfo(name)
             member.size = len(data)
-            made.addfile(member, io.BytesIO(data))
+            archive_file.addfile(member, io.BytesIO(data))
         link = tarfile.TarInfo("data/link.jsonl")
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
-        made.addfile(link)
+        archive_file.addfile(link)
         device = tarfile.TarInfo("data/device.jsonl")
         device.type = tarfile.FIFOTYPE
-        made.addfile(device)
+        archive_file.addfile(device)
     before = sorted(tmp_path.parent.rglob("*"))
-    found = read_pairs(str(archive), 0)
-    assert {pair.paradigm for pair in found} == {"x"}
+    pairs = read_pairs(str(archive), 0)
+    assert {pair.paradigm for pair in pairs} == {"x"}
     assert sorted(tmp_path.parent.rglob("*")) == before
     assert not Path("/tmp/outside-of-corpusforge.jsonl").exists()

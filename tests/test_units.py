@@ -105,11 +105,11 @@ def test_entries_of_another_cut_are_ignored(tmp_path: Path) -> None:
 
 def test_entries_add_up(tmp_path: Path) -> None:
     _work(tmp_path)
-    found, tallies, statistics = shards.gather(shards.load_entries(str(tmp_path)))
+    tables, tallies, statistics = shards.gather(shards.load_entries(str(tmp_path)))
     assert tallies == {"kept": {"rows": 10, "bytes": 100}}
     assert statistics == {"x": 45}
-    assert [s.rows for s in found["rows"]] == [3, 3, 3, 1]
-    values = [n for s in found["rows"] for b in shards.read_shard(str(tmp_path / s.name)) for n in b["n"].to_pylist()]
+    assert [s.rows for s in tables["rows"]] == [3, 3, 3, 1]
+    values = [n for s in tables["rows"] for b in shards.read_shard(str(tmp_path / s.name)) for n in b["n"].to_pylist()]
     assert values == list(range(10))
 
 
@@ -130,14 +130,14 @@ def test_statistics_add_numbers_lists_and_dicts() -> None:
     }
 
 
-def test_memory_filesystem_is_written_whole() -> None:
-    """Object stores get one PUT of the final name."""
+def test_a_remote_file_is_written_under_its_final_name() -> None:
+    """Object stores get a single PUT."""
     shards.write_json("memory://bucket/a/b.json", {"x": 1})
     assert shards.read_json("memory://bucket/a/b.json") == {"x": 1}
     assert shards.list_names("memory://bucket/a", ".json") == ["b.json"]
 
 
-def test_parent_folders_are_made_on_every_kind_of_store(tmp_path: Path) -> None:
+def test_parent_folders_are_created_on_every_kind_of_store(tmp_path: Path) -> None:
     for root in (f"file://{tmp_path}", "memory://bucket-of-parents"):
         _work_at(f"{root}/a/b")
         assert shards.exists(f"{root}/a/b/entries/part-00000-00000.json")
@@ -167,8 +167,8 @@ class RemembersListings(MemoryFileSystem):
     def ls(self, path: str, detail: bool = True, **options: Any) -> list[Any]:
         if path not in self.listings:
             self.listings[path] = super().ls(path, detail=True, **options)
-        found = self.listings[path]
-        return found if detail else [file["name"] for file in found]
+        files = self.listings[path]
+        return files if detail else [file["name"] for file in files]
 
     def info(self, path: str, **options: Any) -> dict[str, Any]:
         known = self.listings.get(path.rpartition("/")[0])
@@ -180,11 +180,11 @@ class RemembersListings(MemoryFileSystem):
         self.listings.clear()
 
 
-def test_what_workers_have_written_is_seen() -> None:
+def test_files_written_by_workers_are_seen() -> None:
     fsspec.register_implementation("remembers", RemembersListings, clobber=True)
     shards.write_json("remembers://seen/a.json", {})
     assert shards.list_names("remembers://seen", ".json") == ["a.json"]
-    fsspec.filesystem("memory").pipe_file("/seen/b.json", b"{}")  # by a worker, behind this filesystem's back
+    fsspec.filesystem("memory").pipe_file("/seen/b.json", b"{}")  # by a worker: this filesystem does not notice
     assert shards.exists("remembers://seen/b.json")
     fsspec.filesystem("memory").pipe_file("/seen/c.json", b"{}")
     assert shards.list_names("remembers://seen", ".json") == ["a.json", "b.json", "c.json"]

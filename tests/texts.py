@@ -1,4 +1,4 @@
-"""Texts that hold whatever lines and sentences depend on, for hypothesis."""
+"""Hypothesis strategies for texts with everything that lines and sentences depend on."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ BREAKS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 SPACES = "\t \x1f\xa0\u1680\u2003\u202f\u205f\u3000\ufeff\u200b"
 MARKS = ".!?…。！？｡\"')]}»’”」』"
 LETTERS = "aBÉéİßЖж中한あ1(“𠀀😀\x00"
-PIECES = [*BREAKS, *SPACES, *MARKS, *LETTERS, "\r\n", "Dr.", "e.g.", "U.S.", "No.", "I.", "3.5", "1.", "..."]
-PIECES += [
+PARTS = [*BREAKS, *SPACES, *MARKS, *LETTERS, "\r\n", "Dr.", "e.g.", "U.S.", "No.", "I.", "3.5", "1.", "..."]
+PARTS += [
     "Inc.",
     "É.",
     "[12]",
@@ -29,7 +29,7 @@ PIECES += [
 SMALL = ["mr.", "inc.", "said.", "so!", "the", "x", " ", " ", "\n", "“", "- ", "...", "é"]
 TEXTS = st.one_of(
     st.lists(st.sampled_from(SMALL), max_size=20).map("".join),
-    st.lists(st.sampled_from([*PIECES, " ", " ", ". ", "word", "Word"]), max_size=40).map("".join),
+    st.lists(st.sampled_from([*PARTS, " ", " ", ". ", "word", "Word"]), max_size=40).map("".join),
     st.text(st.characters(exclude_categories=["Cs"]), max_size=60),
 )
 

@@ -81,10 +81,10 @@ def test_units_run_elsewhere_and_errors_come_back(portable: BeamEngine, tmp_path
         return engine.map(work, many, sizes, label="count", folder=work.output, progress=Silent())
 
     with pytest.raises(errors.InputUnreadable) as raised:
-        run(CountingWork(str(tmp_path / "there"), fail_at=3, how="ours"), portable)
+        run(CountingWork(str(tmp_path / "there"), fail_at=3, how="known"), portable)
     assert str(raised.value) == "unit 3: it is broken; mend it; or leave it out"
-    with pytest.raises(errors.CorpusForgeError, match=r"--runner PortableRunner: the pipeline failed .*of theirs"):
-        run(CountingWork(str(tmp_path / "there"), fail_at=3, how="theirs"), portable)
+    with pytest.raises(errors.CorpusForgeError, match=r"--runner PortableRunner: the pipeline failed .*not ours"):
+        run(CountingWork(str(tmp_path / "there"), fail_at=3, how="unknown"), portable)
     there = run(CountingWork(str(tmp_path / "there")), portable)
     here = run(CountingWork(str(tmp_path / "here")), BeamEngine(1))
     assert [(r.unit, r.tallies, r.statistics) for r in there] == [(r.unit, r.tallies, r.statistics) for r in here]  # type: ignore[attr-defined]
