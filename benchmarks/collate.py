@@ -56,7 +56,7 @@ def build(folder: Path, texts: list[str], length: int) -> None:
     writer = shards.ShardWriter(str(folder), "train/part-00000-00000.arrow", builder.schema, "arrow")
     for begin in range(0, len(rows), 1000):
         documents = pa.RecordBatch.from_pylist(rows[begin : begin + 1000], schema=DOCUMENTS)
-        for built in builder.batches(encoder.encode_counted(documents).tokens):
+        for built in builder.copies(encoder.encode_counted(documents).tokens, 1):
             writer.write(built.instances)
     tables = {"train": [writer.finish()]}
     count = {"train": tables["train"][0].rows}

@@ -1,13 +1,13 @@
 """Formats of one segment: as many whole sentences as fit, of one document or across documents (RoBERTa, section 4.2).
 
-`doc-sentences` (fairseq: complete_doc): instances which together are the documents, nothing lost, nothing twice. A
-sentence longer than an instance is cut into parts of ``length - 2`` tokens, and its last part is filled up with the
-sentences after it; fairseq lets such a block overflow, others drop the sentence.
+`doc-sentences` (fairseq: complete_doc): the instances of a document hold each of its tokens exactly once. A sentence
+longer than an instance is split into parts of ``length - 2`` tokens, and its last part is filled up with the sentences
+after it; fairseq lets such a block overflow, others drop the sentence.
 
 `full-sentences` (fairseq: complete): separators are put into the text, and then filling across documents is filling one
-long document, except that no instance begins or ends with a separator. Which documents meet in an instance depends on
+long document, except that no instance begins or ends with a separator. Which documents share an instance depends on
 the order of the corpus: instances never reach across a batch of TOKENS (some two million tokens of one shard), so the
-last of each is short, and shards cut otherwise give other instances.
+last of each is short, and other shards give other instances.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def fill(starts: I64, ends: I64, room: int, limit: I64) -> tuple[I64, I64]:
     >>> [a.tolist() for a in fill(starts, ends, 8, np.array([3, 3, 3]))]
     [[0, 2], [2, 3]]
     """
-    # After each part, were it the first of a block, the first part that is no longer in it.
+    # For each part: if a block began with it, the first part that would no longer be in the block.
     first = follow(np.minimum(np.searchsorted(ends, starts + room, "right"), limit))
     return first, np.append(first[1:], len(ends))[: len(first)]
 
@@ -98,7 +98,7 @@ def plan_full_sentences(joined: Source, negatives: Negatives, settings: PlanSett
 
 
 def _rank(source: Source) -> I64:
-    """For each document how many with sentences come before it, ``[documents]``."""
+    """For each document, how many documents with sentences come before it, ``[documents]``."""
     filled = np.diff(source.offsets) > 0
     return np.asarray(np.maximum(np.cumsum(filled) - 1, 0))
 

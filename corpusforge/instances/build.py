@@ -6,7 +6,7 @@ The graph is `run`; its work units are `EncodeWork` and `BuildWork`. What they w
     scratch/negatives/train.arrow, ...  write_negatives    for formats with random segments (`negatives`)
     train/, heldout/                    BuildWork          INSTANCES, Arrow IPC stream, uncompressed
 
-A unit's number is that of its document shard all the way, so any of the three can be done again alone. Held-out
+A unit keeps the number of its document shard throughout, so each of the three can be repeated alone. Held-out
 documents are chosen by their key or URL (`splits`); their masks are stored and frozen (epoch 0) whatever the masking of
 the training part. Token ids are never shuffled.
 """
@@ -105,8 +105,8 @@ def gather_negatives(
 ) -> str:
     """Write the tables random segments are drawn from, out of the TOKENS shards ``encoded``; returns their folder.
 
-    What travels are 16 bytes a document, cut to the budget at every step. On this machine without a graph, whose
-    set-up takes longer than the reading of a gigabyte of token ids.
+    16 bytes a document are shuffled, cut to the budget at every step. The local engine needs no shuffle: setting one up
+    takes longer than reading a gigabyte of token ids.
     """
     paths = [unit.path for unit in encoded]
     progress.start("negatives", 0, "documents")
@@ -134,8 +134,8 @@ class EncodeWork:
     """Encodes a document shard. ``output``: the folder that gets ``tokens/`` and ``entries/``.
 
     One TOKENS shard a document shard: its text is bounded already, and a crash costs seconds. ``heldout_by``: "id", or
-    "url" to note the draws of URLs; ``word_starts``: note them too; ``joins``: what makes one unit of several words;
-    ``limit``: what becomes of long sentences.
+    "url" to store the draws of URLs; ``word_starts``: whether they are stored; ``joins``: makes one word of several;
+    ``limit``: for long sentences.
     """
 
     output: str
@@ -146,7 +146,7 @@ class EncodeWork:
     limit: SentenceLimit | None = None
 
     def __call__(self, unit: ShardUnit, advance: Advance) -> UnitResult:
-        """Encode one unit; one that is done is not read again. ``advance`` in bytes of the document shard."""
+        """Encode one unit; a finished one is not read again. ``advance`` in bytes of the document shard."""
         by_url = self.heldout_by == "url"
         schema = schemas.tokens_schema(self.vocab.size, word_starts=self.word_starts)
         tables = {"tokens": (schema_with_draws(schema) if by_url else schema, "arrow")}
@@ -177,27 +177,24 @@ def encode_documents(
 
 @functools.lru_cache(maxsize=1)
 def _encoder(vocab: Vocab, word_starts: bool, joins: WordJoiner | None) -> Encoder:
-    """The encoder of this process: words that one shard taught it are known in the next; ids do not depend on it."""
+    """The encoder of this process. It keeps the words it has seen from shard to shard; ids do not depend on that."""
     from corpusforge.tokens.encode import Encoder
 
     return Encoder(vocab, word_starts=word_starts, joiner=joins)
 
 
 def forget_encoder() -> None:
-    """Free the words this process knows, up to `tokens.encode.CACHE_BYTES`, once nothing is encoded any more."""
+    """Free the words that the encoder keeps, up to `tokens.encode.CACHE_BYTES`, after the last shard."""
     _encoder.cache_clear()
 
 
 def token_units(folder: str, units: int | None = None) -> list[ShardUnit]:
     """The units of `BuildWork` from what `EncodeWork` wrote into ``folder``, with the document shards' numbers.
 
-    ``units``: how many document shards there are; what is numbered from there on is of an earlier, other cut.
+    ``units``: the number of document shards; entries beyond it are left from an earlier run over more of them.
     """
-    made = []
-    for entry in shards.load_entries(folder, units):
-        shard = entry.tables["tokens"]
-        made.append(ShardUnit(entry.unit, shards.join(folder, shard.name), shard.rows, shard.bytes))
-    return made
+    entries = [(entry.unit, entry.tables["tokens"]) for entry in shards.load_entries(folder, units)]
+    return [ShardUnit(unit, shards.join(folder, shard.name), shard.rows, shard.bytes) for unit, shard in entries]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -236,7 +233,7 @@ class BuildWork:
             return output.finish()
 
     def _build(self, tokens: pa.RecordBatch, builders: dict[str, Builder], output: UnitOutput) -> None:
-        """Write the instances of some documents; their position counts once all of them are written."""
+        """Write the instances of a batch of documents; the position advances once all of them are written."""
         for split, built in build_parts(tokens, builders, self.copies, self.heldout):
             statistics, at = {split: built.statistics}, output.position
             output.write({split: built.instances}, position=at, size=0, tallies={}, statistics=statistics)
@@ -259,12 +256,12 @@ def build_parts(
 
 
 def copies_of(section: Instances) -> int:
-    """How many copies of the training part the section [instances] wants."""
+    """The number of copies of the training part."""
     return section.copies if section.masking == "duplicated" else 1
 
 
 def limit_of(section: Instances) -> SentenceLimit:
-    """What the recipe's section [instances] says about sentences that are too long for an instance."""
+    """The limit of sentences: what fits into an instance beside its special tokens."""
     return SentenceLimit(section.length - (3 if find_format(section.format).is_pair else 2), section.long_sentences)
 
 
@@ -300,5 +297,5 @@ def _by_tokens(path: str) -> Iterator[pa.RecordBatch]:
 
 
 def _bytes(unit: ShardUnit, first: int, stop: int) -> int:
-    """The share of the unit's bytes that these of its rows are."""
+    """The bytes of the unit's rows from ``first`` to ``stop``, in proportion."""
     return unit.bytes * stop // unit.rows - unit.bytes * first // unit.rows

@@ -1,7 +1,7 @@
 """Build instances: token ids of documents to rows of INSTANCES, with their statistics.
 
 Everything random is keyed by the document's id, the copy and the place in the document, never by shard or row, so the
-same recipe gives the same instances however the corpus was cut.
+same recipe gives the same instances for any sharding of the corpus.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Built(NamedTuple):
 
 
 class Builder:
-    """Turns documents into instances. Every batch is checked before it is given out."""
+    """Turns documents into instances. Every batch is checked before it is returned."""
 
     def __init__(self, settings: BuildSettings, negatives: Negatives | None = None) -> None:
         self.settings, self.format = settings, find_format(settings.format)
@@ -75,25 +75,15 @@ class Builder:
             settings.seed,
         )
 
-    def build(self, tokens: pa.RecordBatch, copy: int = 0) -> pa.RecordBatch:
-        """All instances of a TOKENS batch in one INSTANCES batch."""
-        table = pa.Table.from_batches([b.instances for b in self.batches(tokens, copy)], self.schema)
-        batches = table.combine_chunks().to_batches()
-        return batches[0] if batches else pa.RecordBatch.from_pylist([], self.schema)
-
-    def batches(self, tokens: pa.RecordBatch, copy: int = 0) -> Iterator[Built]:
-        """The same in batches of about 260,000 tokens, with statistics; of copy 0 the first also counts the documents.
-
-        Raises `errors.InvariantBroken`.
-        """
-        source = read_source(tokens)
-        text = self._joined(source)
-        return self._batches(source, text, self.plan(text, copy), copy)
-
     def copies(self, tokens: pa.RecordBatch, count: int) -> Iterator[Built]:
-        """`batches` of the copies 0 to ``count``, one after the other; no two of them may have the same masks."""
+        """The instances of a TOKENS batch, ``count`` copies one after another, in batches of about 260,000 tokens.
+
+        The first batch also counts the documents. No two copies may have the same masks. Raises
+        `errors.InvariantBroken`.
+        """
         source, masks = read_source(tokens), []
-        text, plan = self._joined(source), None
+        text = self.format.join(source, self._planning) if self.format.join else source
+        plan = None
         for copy in range(count):
             if plan is None or self._redraws:
                 plan = self.plan(text, copy)
@@ -109,11 +99,8 @@ class Builder:
         """Whether each copy has pairs of its own."""
         return self.format.is_pair and self.settings.copies_redraw == "pairs"
 
-    def _joined(self, source: Source) -> Source:
-        """What plans are of: the documents, of some formats joined."""
-        return self.format.join(source, self._planning) if self.format.join else source
-
     def _batches(self, source: Source, text: Source, plan: Plan, copy: int) -> Iterator[Built]:
+        """The instances of one copy. ``text``: the documents as planned, joined where the format joins them."""
         shortest = self.format.shortest
         statistics: dict[str, Any]
         if copy:  # documents are counted once, but none may be lost in any copy
@@ -133,7 +120,7 @@ class Builder:
             yield Built(pa.RecordBatch.from_pylist([], self.schema), statistics)
 
     def plan(self, source: Source, copy: int = 0) -> Plan:
-        """Which tokens each instance will hold. ``source``: joined, where the format joins documents."""
+        """The tokens of each instance. ``source``: joined, where the format joins documents."""
         drawn = copy if self.settings.copies_redraw == "pairs" else 0
         plan = self.format.plan(source, self.negatives, self._planning, drawn)
         self.format.check(source, plan, self.negatives, self._planning)

@@ -1,4 +1,4 @@
-"""What must be true of instances, checked on every batch that is built (`measure` counts).
+"""The invariants of instances, checked on every batch that is built; `measure` counts.
 
 Each check takes a `Plan` or an INSTANCES batch and raises `errors.InvariantBroken`, which names the first bad row.
 Nothing here trusts the code that built the batch: masks are undone from what is stored and compared with the text.
@@ -49,7 +49,7 @@ def check_joined(source: Source, plan: Plan, separator: int) -> None:
 def check_order(source: Source, plan: Plan, longest: int) -> None:
     """A and B follow each other in their document: B later where the label is 0, A where it is 1.
 
-    ``longest``: tokens of a pair that may have been shortened; in others nothing is between A and B.
+    ``longest``: tokens of a pair that may have been shortened; in all others nothing is between A and B.
     """
     where = f"{len(source.keys)} documents"
     a_stop, b_stop = plan.a_start + plan.a_length, plan.b_start + plan.b_length
@@ -85,15 +85,15 @@ def check_instances(
     batch: pa.RecordBatch,
     specials: Specials,
     length: int,
-    mask: MaskSettings | None = None,
+    mask: MaskSettings,
     originals: Ids | None = None,
     *,
     separators: int = 0,
 ) -> None:
     """The invariants of rows of INSTANCES.
 
-    ``length``: longest instance; ``mask``: the settings stored masks must have; ``originals``: the flat unmasked ids,
-    where they are known; ``separators``: how many [SEP] are between documents inside segments.
+    ``length``: longest instance; ``mask``: the settings of stored masks; ``originals``: the flat unmasked ids, where
+    they are known; ``separators``: how many [SEP] are between documents inside segments.
     """
     ids, offsets = list_column(batch.column("input_ids"))
     where, lengths = f"{batch.num_rows} instances", np.diff(offsets)
@@ -127,7 +127,7 @@ def _check_frame(batch: pa.RecordBatch, ids: Ids, offsets: I64, specials: Specia
 
 
 def _check_masks(
-    batch: pa.RecordBatch, ids: Ids, offsets: I64, specials: Specials, mask: MaskSettings | None, where: str
+    batch: pa.RecordBatch, ids: Ids, offsets: I64, specials: Specials, mask: MaskSettings, where: str
 ) -> Ids:
     """Check stored masks and return the ids without them."""
     positions, position_offsets = list_column(batch.column("masked_positions"))
@@ -145,14 +145,13 @@ def _check_masks(
     _demand(sound, where, "a random token is a special or an unused one")
     restored = ids.copy()
     restored[flat] = labels
-    if mask is not None:
-        maskable = np.concatenate(([0], np.cumsum(~special[restored])))[offsets]
-        wanted = np.minimum(mask_counts(np.diff(offsets), mask), np.diff(maskable))
-        unit = find_unit(mask.unit)
-        good = counts == wanted if unit.is_exact else counts <= wanted
-        _demand(good, where, "an instance has the wrong number of masks")
-        if unit.needs_words:
-            _check_whole(batch, flat, restored, offsets, specials, where)
+    maskable = np.concatenate(([0], np.cumsum(~special[restored])))[offsets]
+    budgets = np.minimum(mask_counts(np.diff(offsets), mask), np.diff(maskable))
+    unit = find_unit(mask.unit)
+    is_right = counts == budgets if unit.is_exact else counts <= budgets
+    _demand(is_right, where, "an instance has the wrong number of masks")
+    if unit.needs_words:
+        _check_whole(batch, flat, restored, offsets, specials, where)
     return restored
 
 
@@ -169,14 +168,13 @@ def _check_whole(batch: pa.RecordBatch, masked: I64, ids: Ids, offsets: I64, spe
 
 
 class MaskSum:
-    """What distinguishes the masks of one copy of some documents from those of another; batches are added one by
-    one."""
+    """A checksum of the masks of one copy of a batch of documents."""
 
     def __init__(self) -> None:
         self.choices, self.checksum = 0, 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Add what is masked, and as what it is seen."""
+        """Add a batch: which tokens are masked, and what the model sees in their places."""
         ids, offsets = list_column(batch.column("input_ids"))
         positions, bounds = list_column(batch.column("masked_positions"))
         counts = np.diff(bounds)
@@ -187,7 +185,7 @@ class MaskSum:
 
 
 def check_copies(copies: list[MaskSum]) -> None:
-    """No two copies of some documents have the same masks, where there are enough instances with a choice."""
+    """No two copies have the same masks, provided that there are enough instances with a choice."""
     sums = [copy.checksum for copy in copies if copy.choices >= _CHOICES]
     if len(set(sums)) < len(sums):
         raise errors.InvariantBroken(f"{len(copies)} copies", "two of them have the same masks", _MEND)

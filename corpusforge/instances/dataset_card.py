@@ -1,9 +1,9 @@
 """The small files that make a folder of instances a Hugging Face dataset, and its dataset card.
 
 ``state.json`` and ``dataset_info.json`` beside the shards let ``datasets.load_from_disk(folder/train)`` open (and
-memory-map) them unchanged; the header of README.md says to ``datasets.load_dataset(folder)`` which files are which
+memory-map) them unchanged; the header of README.md tells ``datasets.load_dataset(folder)`` which files are which
 split. Features are read from the Arrow schema, so that the files suit every version of `datasets` (checked with 5.2).
-Everything in the card is in the manifest too; it is for a person who was handed the folder alone.
+Everything in the card is in the manifest too; the card is for a person who was given the folder alone.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LINES = 16  # of the length histogram; the manifest has 64
 
 
 def card_title(run: str, format_name: str) -> str:
-    """What the card is called. ``run``: the name of the recipe; that of none is "run", which says nothing.
+    """The title of the card. ``run``: the name of the recipe; the default name, "run", is left out.
 
     >>> card_title("run", "sop"), card_title("quickstart", "sop")
     ('Training instances (sop)', 'Training instances of quickstart (sop)')
@@ -49,7 +49,7 @@ def card_title(run: str, format_name: str) -> str:
 
 
 def card_body(manifest: Manifest, fingerprint: str) -> str:
-    """Provenance, settings and numbers. ``fingerprint``: of what all instances say (checkpoints carry it)."""
+    """Provenance, settings and numbers. ``fingerprint``: of the content of all instances (checkpoints hold it too)."""
     settings = manifest.recipe["instances"]
     splits = [split for split in manifest.rows if manifest.rows[split]]
     counted = {split: manifest.statistics.get(split, {}) for split in splits}
@@ -80,17 +80,17 @@ def _sources(manifest: Manifest, fingerprint: str) -> Iterable[tuple[str, ...]]:
 
 def _numbers(counted: Mapping[str, Mapping[str, Any]]) -> Iterable[tuple[str, ...]]:
     for key, name in _COUNTS.items():
-        if any(some.get(key) for some in counted.values()):
-            yield name, *(f"{some.get(key, 0):,}" for some in counted.values())
-    ratios = [some.get("ratios", {}) for some in counted.values()]
+        if any(counts.get(key) for counts in counted.values()):
+            yield name, *(f"{counts.get(key, 0):,}" for counts in counted.values())
+    ratios = [counts.get("ratios", {}) for counts in counted.values()]
     for key, name in _SHARES.items():
-        if any(key in some for some in ratios):
-            yield name, *(f"{some[key]:.2%}" if key in some else "" for some in ratios)
+        if any(key in shares for shares in ratios):
+            yield name, *(f"{shares[key]:.2%}" if key in shares else "" for shares in ratios)
 
 
 def _lengths(counted: Mapping[str, Mapping[str, Any]], longest: int) -> Iterable[tuple[str, ...]]:
     """Bin k of the manifest holds lengths in (k * longest / bins, (k + 1) * longest / bins]."""
-    histograms = [some.get("lengths", []) for some in counted.values()]
+    histograms = [counts.get("lengths", []) for counts in counted.values()]
     bins = max(map(len, histograms), default=0)
     each = -(-bins // _LINES)
     for first in range(0, bins, each or 1):
@@ -131,7 +131,7 @@ def write_dataset_info(folder: str, table: str, finished: Sequence[Shard]) -> No
 def write_dataset_card(folder: str, title: str, finished: Mapping[str, Sequence[Shard]], body: str = "") -> None:
     """Write ``README.md``: a dataset card that names the splits. Splits without rows are left out.
 
-    ``body``: more Markdown after that (`dataset_card.card_body`).
+    ``body``: Markdown after that, of `card_body`.
     """
     rows = {table: sum(shard.rows for shard in counted) for table, counted in finished.items()}
     splits = "".join(

@@ -1,4 +1,4 @@
-"""What a format of instances is: which tokens an instance is made of, decided before any id is copied.
+"""Formats of instances: which tokens an instance is made of, decided before any id is copied.
 
 A format plans whole columns of ranges (`Plan`); `assemble` turns them into flat input ids ``[CLS] A [SEP]`` or
 ``[CLS] A [SEP] B [SEP]``. The names of formats and their modules are a table in `sections.instances`.
@@ -44,7 +44,7 @@ class Plan:
     separators: I64
 
     def rows(self, first: int, stop: int) -> Plan:
-        """Some of the instances."""
+        """The instances from ``first`` to ``stop``."""
         return Plan(**{name: column[first:stop] for name, column in vars(self).items()})
 
     def lengths(self) -> I64:
@@ -52,7 +52,7 @@ class Plan:
         return self.a_length + self.b_length + 2 + (self.b_length > 0)
 
     def parts(self, tokens: int) -> Iterator[Plan]:
-        """The plan in runs of about so many tokens, so that memory does not depend on the size of a document."""
+        """The plan in runs of about ``tokens`` tokens, so that memory does not depend on the size of a document."""
         for first, stop in slices(offsets_of(self.lengths()), tokens):
             yield self.rows(first, stop)
 
@@ -70,7 +70,7 @@ class PlanSettings:
 
 
 class Format(NamedTuple):
-    """What a module does for a format.
+    """How a module makes the instances of a format.
 
     ``plan(source, negatives, settings, copy)``: the instances of one copy of the corpus; every draw is keyed by the
     document, the copy and the place in the document. ``check(source, plan, negatives, settings)``: raises
@@ -130,13 +130,13 @@ def number(document: I64) -> I64:
 
 def assemble(plan: Plan, ids: Ids, other_ids: Ids, specials: Specials) -> tuple[Ids, I64]:
     """Input ids of all instances, flat, and their ``n + 1`` offsets."""
-    made, offsets = _laid_out(plan, ids, other_ids, specials.sep)
-    made[offsets[:-1]] = specials.cls
-    return cast(Ids, made), offsets
+    input_ids, offsets = _laid_out(plan, ids, other_ids, specials.sep)
+    input_ids[offsets[:-1]] = specials.cls
+    return cast(Ids, input_ids), offsets
 
 
 def assemble_word_starts(plan: Plan, own: Bools, others: Bools | None) -> Bools:
-    """Word starts of all instances, flat; specials start words. ``others``: of the negatives, None: there are none."""
+    """Word starts of all instances, flat; specials start words. ``others``: of the negatives; None: there are none."""
     return _laid_out(plan, own, own[:0] if others is None else others, True)[0]
 
 
@@ -145,11 +145,11 @@ def _laid_out(
 ) -> tuple[npt.NDArray[Any], I64]:
     """Values of the tokens of A and B in their places, ``between`` in those of specials; and the offsets."""
     offsets = offsets_of(plan.lengths())
-    made = np.full(offsets[-1], between, own.dtype)
-    made[ranges(offsets[:-1] + 1, plan.a_length)] = own[ranges(plan.a_start, plan.a_length)]
+    values = np.full(offsets[-1], between, own.dtype)
+    values[ranges(offsets[:-1] + 1, plan.a_length)] = own[ranges(plan.a_start, plan.a_length)]
     after_a = offsets[:-1] + plan.a_length + 2
     for foreign, origin in ((False, own), (True, others)):
         rows = np.flatnonzero((plan.b_length > 0) & (plan.b_foreign == foreign))
         lengths = plan.b_length[rows]
-        made[ranges(after_a[rows], lengths)] = origin[ranges(plan.b_start[rows], lengths)]
-    return made, offsets
+        values[ranges(after_a[rows], lengths)] = origin[ranges(plan.b_start[rows], lengths)]
+    return values, offsets

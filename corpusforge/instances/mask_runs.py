@@ -2,12 +2,12 @@
 
 The length of a run is drawn first and then a place for it is looked for, as SpanBERT does (section 3.1), so that
 lengths follow their distribution whatever is masked already; ALBERT's code draws a place first and loses long n-grams
-to overlaps. A place is as good as any other where the whole run fits into the instance; runs do not overlap and reach
-over no special token.
+to overlaps. All places where the whole run fits into the instance are equally likely; runs do not overlap and contain
+no special token.
 
-A run that would overflow the budget loses words at its end, so the last of an instance may be shorter. After `TRIES`
-places that do not do, the length is halved; an instance where a single word finds no place in `WORD_TRIES` is finished,
-under its budget. All instances take one step at a time together, and only those still in need take it.
+A run that would exceed the budget loses words at its end, so the last of an instance may be shorter. After `TRIES`
+places that are taken, the length is halved; an instance without a place for a single word after `WORD_TRIES` is
+finished, under its budget. All unfinished instances advance together, one try a step.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def run_lengths(keys: U64, numbers: I64, limits: U64) -> I64:
 
 
 class _State(NamedTuple):
-    """The state of each instance in need, ``[n]``: its row, words and where they begin, tokens left, length looked
-    for, runs placed, steps taken, tries made for this length."""
+    """The state of each unfinished instance, ``[n]``: its row, words and where they begin, tokens left, the length of
+    the next run, runs placed, steps taken, tries for this length."""
 
     row: I64
     first: I64
@@ -107,7 +107,7 @@ def _begin(keys: U64, words: Words, budgets: I64, limits: U64) -> _State:
 
 
 def _wanted(state: _State) -> I64:
-    """Words looked for: no more than the instance has, or the budget has tokens."""
+    """Words of the next run: no more than the instance has, or the budget has tokens."""
     return np.asarray(np.minimum(np.minimum(state.length, state.left), state.words))
 
 
@@ -127,14 +127,14 @@ def _overlap(covered: Bools, start: I64, length: I64) -> Bools:
 
 
 def _next(keys: U64, state: _State, good: Bools, used: I64, limits: U64) -> _State:
-    """The state after a step, of those that are still in need."""
+    """The state after a step, without the instances that are finished."""
     tries = np.where(good, 0, state.tries + 1)
     wanted = _wanted(state)
-    worn = tries >= np.where(wanted == 1, WORD_TRIES, TRIES)
-    given_up = worn & (wanted == 1)
+    exhausted = tries >= np.where(wanted == 1, WORD_TRIES, TRIES)
+    given_up = exhausted & (wanted == 1)
     placed = state.placed + good
     fresh = run_lengths(keys[state.row], placed, limits)
-    halved = np.where(worn, np.maximum(wanted // 2, 1), state.length)
+    halved = np.where(exhausted, np.maximum(wanted // 2, 1), state.length)
     length = np.where(good, fresh, halved)
     moved = _State(
         state.row,
@@ -144,10 +144,10 @@ def _next(keys: U64, state: _State, good: Bools, used: I64, limits: U64) -> _Sta
         length,
         placed,
         state.step + 1,
-        np.where(worn, 0, tries),
+        np.where(exhausted, 0, tries),
     )
-    on = np.flatnonzero((moved.left > 0) & ~given_up)
-    return _State(*(column[on] for column in moved))
+    unfinished = np.flatnonzero((moved.left > 0) & ~given_up)
+    return _State(*(column[unfinished] for column in moved))
 
 
 def _runs_of(shares: tuple[float, ...]) -> Choose:

@@ -7,8 +7,8 @@ their modules are a table in `sections.instances`.
 (create_pretraining_data.py, do_whole_word_mask): words in random order, each masked where it still fits into the
 budget, else passed over. A word is a run of maskable tokens from one word start to the next, so it never reaches over a
 special token, and the part of a word that an instance begins with is a word of its own. The order is that of a hash of
-each word. Of most instances only the words with small hashes are sorted, as many as the budget probably needs; the
-others follow where it did not, with the same result as if all had been sorted.
+each word. Of most instances only the words with small hashes are sorted, as many as the budget probably needs; where
+these are too few the others follow, with the same result as if all had been sorted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DEVIATIONS = 4.0
 
 
 class Runs(NamedTuple):
-    """Runs in order: ``begins`` and ``lengths``, ``[runs]``; of tokens, or inside a module of its words."""
+    """Runs in order: ``begins`` and ``lengths``, ``[runs]``, in tokens (inside `mask_runs` also in words)."""
 
     begins: I64
     lengths: I64
@@ -91,7 +91,7 @@ def choose_numbers(keys: U64, bounds: I64, counts: I64) -> I64:
 
     Each row has an endless sequence of uniform draws; chosen are its first ``counts[i]`` different values. That is
     sampling without replacement exactly, and needs random words for about a fifth of the tokens instead of a sort of
-    all of them. Rows that repeat themselves too often are drawn again, longer: the sequence is the same.
+    all of them. Rows with too many repeated values are drawn again, with more draws of the same sequence.
     """
     chosen = np.zeros(int(bounds[-1]), bool)
     todo = np.flatnonzero(counts)
@@ -184,16 +184,15 @@ def _limits(words: Words, counts: I64, budgets: I64) -> U64:
     """Hashes below these belong to enough words, probably: a share of the words that has the budget's tokens."""
     ends = offsets_of(words.sizes)[words.bounds]
     tokens = np.maximum(np.diff(ends), 1)
-    wanted = budgets * counts / tokens + 2  # a word passed over now and then
+    wanted = budgets * counts / tokens + 2  # two spare ones, for words that are passed over
     share = np.minimum((wanted + _DEVIATIONS * np.sqrt(wanted)) / np.maximum(counts, 1), 1.0)
     return np.asarray((share * (1 << _HASH_BITS)).astype(np.uint64))
 
 
-def _fill(some: I64, row: I64, ordinal: I64, draws: U64, words: Words, left: I64, chosen: Bools) -> None:
-    """Go through some words in the order of their hashes, all instances at once; ``left`` and ``chosen`` change."""
-    order = (
-        (row[some].view(np.uint64) << np.uint64(47)) | (draws[some] << np.uint64(16)) | ordinal[some].view(np.uint64)
-    )
+def _fill(candidates: I64, row: I64, ordinal: I64, draws: U64, words: Words, left: I64, chosen: Bools) -> None:
+    """Go through the candidates in the order of their hashes, all instances at once; ``left`` and ``chosen`` change."""
+    owners, ordinals = row[candidates].view(np.uint64), ordinal[candidates].view(np.uint64)
+    order = (owners << np.uint64(47)) | (draws[candidates] << np.uint64(16)) | ordinals
     order.sort()
     rows = (order >> np.uint64(47)).view(np.int64)
     numbers = words.bounds[rows] + (order & np.uint64(0xFFFF)).view(np.int64)
@@ -214,11 +213,6 @@ def _fill(some: I64, row: I64, ordinal: I64, draws: U64, words: Words, left: I64
         rows, numbers, sizes = rows[~taken], numbers[~taken], sizes[~taken]
 
 
-def positions_of(words: Words, chosen: I64) -> I64:
-    """The positions of all tokens of these words, in order."""
-    return ranges(words.begins[chosen], words.sizes[chosen])
-
-
 def budgets_of(maskable: Bools, offsets: I64, budgets: I64) -> I64:
     """The budgets, of each instance no more than it has maskable tokens."""
     tokens = np.concatenate(([0], np.cumsum(maskable)))[offsets]
@@ -229,7 +223,8 @@ def choose_whole_words(keys: U64, maskable: Bools, word_starts: Bools | None, of
     """Whole words, at most ``budgets`` tokens of them."""
     assert word_starts is not None
     words = words_of(maskable, word_starts, offsets)
-    return Choice(positions_of(words, choose_words(keys, words, budgets_of(maskable, offsets, budgets))))
+    chosen = choose_words(keys, words, budgets_of(maskable, offsets, budgets))
+    return Choice(ranges(words.begins[chosen], words.sizes[chosen]))
 
 
 UNITS = {

@@ -1,13 +1,13 @@
 """The mask function: which tokens of an instance the model must predict in an epoch, and what it sees of them.
 
-The builder stores what it returns (static, duplicated); the loader calls it while it makes batches (dynamic). Static is
-epoch 0, the k-th duplicate is epoch k, bit for bit.
+The builder stores its results (static, duplicated); the loader calls it while it makes batches (dynamic). Static masks
+are those of epoch 0, and the masks of copy k are those of epoch k, bit for bit.
 
-Every draw is a hash of (seed, key, epoch, counter), so no result depends on how instances are
-batched, sharded or scheduled. The rule is BERT's (google-research/bert, create_pretraining_data.py): of an instance
-of ``len`` tokens, [CLS] and [SEP] counted, ``n = min(max_predictions, max(1, round(rate * len)))`` positions without
-replacement; then per position 80 % [MASK], 10 % a random token, 10 % kept. Unlike BERT, no special token at all is
-masked ([UNK] neither: there is nothing to guess), and random tokens are never specials or unused slots.
+Every draw is a hash of (seed, key, epoch, counter), so no result depends on how instances are batched, sharded or
+scheduled. The rule is BERT's (google-research/bert, create_pretraining_data.py): of an instance of ``len`` tokens,
+[CLS] and [SEP] counted, ``n = min(max_predictions, max(1, round(rate * len)))`` positions without replacement; then per
+position 80 % [MASK], 10 % a random token, 10 % kept. Unlike BERT, no special token at all is masked ([UNK] neither:
+there is nothing to guess), and random tokens are never specials or unused slots.
 
 Mask units other than the token (`mask_units`, `mask_runs`) never exceed the budget of tokens; for spans it is rounded
 up, and what is seen of a span is decided once (SpanBERT, section 3.1).
@@ -110,9 +110,15 @@ class Masked(NamedTuple):
 
 
 class Masker:
-    """`mask_batch` with its tables made once; what a loader keeps.
+    """The mask function with its settings; its tables are made once.
 
     Raises ValueError for an unknown mask unit.
+
+    >>> masker = Masker(Specials(100, pad=0, unk=1, cls=2, sep=3, mask=4), MaskSettings(), seed=1)
+    >>> ids = np.array([2, 50, 51, 52, 3], np.uint16)
+    >>> masked = masker(ids, np.array([0, 5]), np.array([9], np.uint64))
+    >>> len(masked.positions), bool(masked.labels[0] == ids[masked.positions[0]])
+    (1, True)
     """
 
     def __init__(self, specials: Specials, settings: MaskSettings, seed: int) -> None:
@@ -125,7 +131,8 @@ class Masker:
     ) -> Masked:
         """Mask instances: ``ids`` flat, ``offsets`` ``[n + 1]``, ``keys`` ``[n]``, ``epoch`` one or ``[n]``.
 
-        ``word_starts``: flat, one a token; without it each token is a word of its own.
+        ``keys``: `seeds.instance_keys`; ``word_starts``: flat, one a token; without it each token is a word of its own.
+        An instance with fewer maskable tokens than its budget has all of them masked.
         """
         epochs = np.broadcast_to(np.asarray(epoch, np.uint64), keys.shape)
         starts = np.ones(len(ids) if self.unit.needs_words else 0, bool) if word_starts is None else word_starts
@@ -156,7 +163,7 @@ class Masker:
         return Masked(ids, positions, offsets_of(counts), labels, np.stack((begins, begins + sizes), 1), bounds)
 
     def _seen(self, labels: Ids, draws: U64, shares: U64) -> Ids:
-        """What the model sees there: the upper half of ``shares`` decides how, the lower of ``draws`` which token."""
+        """The input ids there: the upper half of ``shares`` decides how, the lower of ``draws`` which token."""
         share = shares >> np.uint64(32)
         mask, random = (round(s * 2**32) for s in (self.settings.mask_share, self.settings.random_share))
         seen = np.where(share < np.uint64(mask), labels.dtype.type(self.specials.mask), labels)
@@ -165,31 +172,6 @@ class Masker:
         swapped = np.flatnonzero((share >= np.uint64(mask)) & (share < np.uint64(mask + random)))
         seen[swapped] = self._words[below(draws[swapped], np.uint64(len(self._words)))]
         return seen
-
-
-def mask_batch(
-    ids: Ids,
-    offsets: I64,
-    keys: U64,
-    *,
-    specials: Specials,
-    settings: MaskSettings,
-    seed: int,
-    epoch: int | U64 = 0,
-    word_starts: Bools | None = None,
-) -> Masked:
-    """Mask many instances at once.
-
-    ``ids``: flat ``[tokens]``; ``offsets``: ``[n + 1]``; ``keys``: ``[n]`` from `seeds.instance_keys`; ``epoch``: one
-    number or ``[n]``. An instance with fewer maskable tokens than ``n`` has all of them masked.
-
-    >>> specials = Specials(100, pad=0, unk=1, cls=2, sep=3, mask=4)
-    >>> ids, offsets = np.array([2, 50, 51, 52, 3], np.uint16), np.array([0, 5])
-    >>> drawn = mask_batch(ids, offsets, np.array([9], np.uint64), specials=specials, settings=MaskSettings(), seed=1)
-    >>> len(drawn.positions), bool(drawn.labels[0] == ids[drawn.positions[0]])
-    (1, True)
-    """
-    return Masker(specials, settings, seed)(ids, offsets, keys, epoch, word_starts)
 
 
 def _joined(parts: list[Masked], nothing: Ids, has_spans: bool) -> Masked:
@@ -220,7 +202,7 @@ def mask_counts(lengths: I64, settings: MaskSettings) -> I64:
     if settings.rate == 0:
         return np.zeros(len(lengths), np.int64)
     share = lengths * settings.rate
-    # 0.1 * 30 is 3.0000000000000004, which is not to become 4.
+    # 0.1 * 30 is 3.0000000000000004, which must not become 4.
     rounded = np.ceil(share - 1e-9) if find_unit(settings.unit).rounds_up else np.rint(share)
     counts = np.maximum(1, rounded).astype(np.int64)
     most = settings.max_predictions or np.iinfo(np.int64).max

@@ -1,4 +1,4 @@
-"""The build report: numbers about instances that add up over shards, and what they must come to.
+"""The build report: numbers about instances that add up over shards, and the checks of their sums.
 
 Batches are measured while they are built, as dicts of numbers and histograms (`shards.add_statistics` adds them); from
 their sum come the ratios a person reads. `judge` stops the stage where something is lost or where shares lie outside
@@ -29,12 +29,12 @@ COUNT_BINS = 32
 _DEVIATIONS = 6.0
 
 _TOKENS_A_DRAW = 24
-"""Bounds count spans as if each had so many tokens: 80/10/10 is drawn once a span, the mean of squared lengths over the
-mean length is 5.6 words (SpanBERT's lengths), and a word rarely has more than four tokens."""
+"""Bounds treat spans as if each had this many tokens: 80/10/10 is drawn once a span, the mean of squared lengths over
+the mean length is 5.6 words (SpanBERT's lengths), and a word rarely has more than four tokens."""
 
 
 def measure_documents(source: Source, plan: Plan, shortest: int = 1) -> dict[str, Any]:
-    """Numbers about documents: how many, lost ones, and instances per document.
+    """Statistics of documents: how many, lost ones, and instances per document.
 
     ``shortest``: tokens that a document must have to give an instance.
     """
@@ -57,14 +57,14 @@ def documents_lost(source: Source, plan: Plan, shortest: int = 1) -> int:
 
 
 def _instances(source: Source, plan: Plan) -> I64:
-    """Instances of each document; of an instance across documents each of them has it."""
+    """Instances of each document; one that spans several documents counts for each of them."""
     rows = len(source.keys)
     begun, ended = (np.bincount(at, minlength=rows + 1) for at in (plan.document, plan.last_document + 1))
     return np.where(np.diff(source.token_offsets) > 0, np.cumsum(begun - ended)[:rows], 0)
 
 
 def measure_text(source: Source, specials: Specials) -> dict[str, int]:
-    """Numbers about the text that instances are made of: tokens, [UNK], special ids that must not be there."""
+    """Statistics of the text that instances are made of: tokens, [UNK], special ids that must not be there."""
     frame = specials.is_special()
     frame[specials.unk] = False
     return {
@@ -77,7 +77,7 @@ def measure_text(source: Source, specials: Specials) -> dict[str, int]:
 def measure_instances(
     batch: pa.RecordBatch, plan: Plan, specials: Specials, length: int, mask: MaskSettings
 ) -> dict[str, Any]:
-    """Numbers about instances: tokens, lengths, masks by kind, labels. ``mask``: sets the budget of masks."""
+    """Statistics of instances: tokens, lengths, masks by kind, labels. ``mask``: gives the budget."""
     lengths = batch.column("length").to_numpy().astype(np.int64)
     bins = (lengths * LENGTH_BINS + length - 1) // length - 1
     drawn = ~plan.forced
@@ -125,8 +125,8 @@ def judge(
 ) -> dict[str, float]:
     """The ratios of summed statistics, after asserting them.
 
-    ``pairs_drawn`` counts coins that fell: not forced labels, and not those that another copy of the corpus repeats.
-    Labels that are not forced are fair coins in every format, also in segment-pair as google-research/bert draws it.
+    ``pairs_drawn`` counts coin flips: neither forced labels nor those that a copy of the corpus repeats.
+    Labels that are not forced are fair coins in every format, including segment-pair as google-research/bert draws it.
     ``words``: how many tokens a random replacement is drawn from (it may draw the original: counted as kept).
     Raises `errors.InvariantBroken`.
     """
@@ -155,9 +155,9 @@ def judge(
 def judge_whole(
     parts: dict[str, dict[str, Any]], *, where: str, documents: int, encoded: dict[str, Any], rows: dict[str, int]
 ) -> None:
-    """Nothing is lost or doubled between the steps of a stage. Raises `errors.InvariantBroken`.
+    """Check that nothing is lost or doubled between the steps of the stage. Raises `errors.InvariantBroken`.
 
-    ``parts``: summed statistics of training and held-out part; ``documents``: what the stage was given; ``encoded``:
+    ``parts``: summed statistics of training and held-out part; ``documents``: read by the stage; ``encoded``:
     statistics of encoding; ``rows``: instances of each part on disk.
     """
     for split, counts in parts.items():
@@ -169,7 +169,7 @@ def judge_whole(
 
 
 def _judge_masks(statistics: dict[str, Any], where: str, mask: MaskSettings, words: int) -> dict[str, float]:
-    """The shares of what masked tokens became, of masked tokens, and of instances without any."""
+    """The share of each kind of masked token, of masked tokens, and of instances without any."""
     masked, ratios = statistics["masked"], {}
     same = mask.random_share / words if words else mask.random_share
     kept = 1 - mask.mask_share - mask.random_share + same

@@ -60,7 +60,7 @@ class Candidates(NamedTuple):
         return cls(hashes.astype(np.uint64), sizes.astype(np.int64))
 
     def fitting(self, budget: int) -> int:
-        """How many fit, in order, but never below two, so that every document finds one that is not itself."""
+        """How many fit, in order; at least two, so that every document has one other than itself."""
         return max(2, int(np.searchsorted(np.cumsum(self.size), budget, "right")))
 
     def limit(self, budget: int) -> int:
@@ -70,7 +70,7 @@ class Candidates(NamedTuple):
 
 
 def document_hashes(documents: U64, seed: int) -> U64:
-    """What decides whether a document is a negative: small hashes are."""
+    """The hashes of documents: those with the smallest become negatives."""
     return seeds.words(seed, "donors", documents)
 
 
@@ -94,7 +94,7 @@ def keep_smallest(parts: Iterable[Candidates], budget: int) -> Candidates:
 
 
 def candidates_of(source: Source, seed: int, budget: int) -> Candidates:
-    """The candidates among some documents; those without tokens are none."""
+    """The candidates among the documents of a source, those without tokens left out."""
     tokens = np.diff(source.token_offsets)
     rows = np.flatnonzero(tokens)
     own = Candidates(document_hashes(source.keys[rows], seed), tokens[rows] * source.ids.dtype.itemsize)
@@ -114,7 +114,7 @@ class Taken(NamedTuple):
 
 
 def take_negatives(source: Source, seed: int, limit: int) -> Taken:
-    """The negatives among some documents: those with tokens and a hash below ``limit``."""
+    """The negatives among the documents of a source: those with tokens and a hash below ``limit``."""
     tokens, sentences = np.diff(source.token_offsets), np.diff(source.offsets)
     rows = np.flatnonzero((tokens > 0) & (document_hashes(source.keys, seed) <= np.uint64(max(limit - 1, 0))))
     rows = rows if limit else rows[:0]
@@ -135,7 +135,7 @@ def take_negatives(source: Source, seed: int, limit: int) -> Taken:
 
 
 def negatives_table(parts: list[Taken], vocab_size: int) -> pa.RecordBatch:
-    """One NEGATIVES batch of all that was taken, ordered by key. ``parts`` is emptied on the way, to save memory."""
+    """One NEGATIVES batch of all documents taken, ordered by key. ``parts`` is emptied on the way, to save memory."""
     nothing = np.zeros(0, np.int64)
     keys = np.concatenate([p.keys for p in parts] or [nothing.view(np.uint64)])
     tokens = np.concatenate([p.tokens for p in parts] or [nothing])
@@ -150,12 +150,12 @@ def negatives_table(parts: list[Taken], vocab_size: int) -> pa.RecordBatch:
     first = 0
     while parts:
         part = parts.pop(0)
-        mine = place[first : first + len(part.keys)]
+        places = place[first : first + len(part.keys)]
         first += len(part.keys)
-        move(part.ids, part.tokens, ids, token_offsets[mine])
-        move(part.lengths, part.sentences, ends, sentence_offsets[mine])
+        move(part.ids, part.tokens, ids, token_offsets[places])
+        move(part.lengths, part.sentences, ends, sentence_offsets[places])
         if part.word_starts is not None:
-            move(part.word_starts, part.tokens, flags, token_offsets[mine])
+            move(part.word_starts, part.tokens, flags, token_offsets[places])
     np.cumsum(ends, out=ends)
     arrays = [
         pa.array(keys[order]),
@@ -193,7 +193,8 @@ class Negatives:
 
         ``documents``: the key of the document each is drawn for. Returns where the runs begin in ``ids`` and their
         tokens, ``[n]`` each: whole sentences until ``wanted`` is reached or the document ends, at least one.
-        Of a single document all runs are, also those for itself. Raises ValueError if there are no negatives at all.
+        If there is only one document, all runs are from it, even those drawn for it. Raises ValueError if there are
+        no negatives.
         """
         if not len(self.keys):
             if len(keys):
@@ -236,7 +237,7 @@ class NegativeSettings:
 
 
 def pack_candidates(batches: Iterable[pa.RecordBatch], settings: NegativeSettings) -> bytes:
-    """Which documents of some TOKENS batches may become negatives, of both parts; at most what the budget holds."""
+    """The candidates of both parts in TOKENS batches, packed; no more than the budget holds."""
     kept = {split: Candidates.unpack(b"") for split in SPLITS}
     for tokens in batches:
         for split, part in split_tokens(tokens, settings.seed, settings.heldout).items():
@@ -248,7 +249,7 @@ def pack_candidates(batches: Iterable[pa.RecordBatch], settings: NegativeSetting
 
 @dataclasses.dataclass(frozen=True)
 class MergeCandidates:
-    """Packed candidates of many shards as those of one: associative and commutative, also of none."""
+    """Merges packed candidates of many shards into those of one; associative and commutative, and works on none."""
 
     settings: NegativeSettings
 
@@ -261,7 +262,7 @@ class MergeCandidates:
 
 
 def _pack_parts(candidates: dict[str, Candidates]) -> bytes:
-    """The length of the first part, then both."""
+    """Bytes: the length of the first part, then both parts."""
     first, second = (candidates[split].pack() for split in SPLITS)
     return len(first).to_bytes(8, "little") + first + second
 
@@ -275,7 +276,7 @@ def take_parts(
     batches: Iterable[pa.RecordBatch], settings: NegativeSettings, candidates: bytes
 ) -> Iterator[tuple[str, Taken]]:
     """The negatives in TOKENS batches, with their part. ``candidates``: packed, of the whole corpus."""
-    limits = {split: found.limit(settings.budget_of(split)) for split, found in _unpack_parts(candidates).items()}
+    limits = {split: kept.limit(settings.budget_of(split)) for split, kept in _unpack_parts(candidates).items()}
     for tokens in batches:
         for split, part in split_tokens(tokens, settings.seed, settings.heldout).items():
             taken = take_negatives(read_source(part), settings.seed, limits[split])

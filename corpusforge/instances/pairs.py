@@ -4,9 +4,9 @@
 sentences; B is the rest, or a run of sentences of another document, and then the unused rest is put back. A pair that
 is too long loses tokens one by one from its longer segment, from either end with 0.5 each. Sampling ``original`` draws
 the label as google-research/bert does: a chunk of one sentence always gets a random B, so that 53 to 57 % of pairs are
-random. ``balanced``, the default, throws the coin first and makes the chunk fit it: where B must continue a single
+random. ``balanced``, the default, flips the coin first and fits the chunk to it: where B must continue a single
 sentence, the next sentence is taken as B; where the document has none left, the sentence is halved. Only a last
-sentence of one token cannot be, and is *forced* to a random B. So every label that is not forced is a fair coin,
+sentence of one token cannot be halved, and is *forced* to a random B. So every label that is not forced is a fair coin,
 independent of the text. In both, the draws of a chunk are a function of (document, copy, first sentence).
 
 `sentence-pair` (RoBERTa, section 4.2): A and B are single natural sentences; label 0: B is the sentence after A, 1: B
@@ -20,7 +20,7 @@ in segment-pair; no other document is needed. ALBERT's code gives a chunk of one
 and label 1. Here it is extended by the next sentence, or halved where there is none, so that all labels are fair coins.
 A document of a single token is not a pair: it is left out and counted.
 
-A random B is never of the document A is from, except in a corpus of one document: there it is, as in BERT's code.
+A random B is never from the document of A, except in a corpus of one document, as in BERT's code.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""TOKENS as flat arrays, which every format reads, after sentences longer than an instance were dealt with.
+"""TOKENS as flat arrays, which every format reads, and the limit of their sentences.
 
-All ids of a batch are one array, with where each sentence ends in it and which sentences belong to which document; an
-instance is then two ranges of that array. Long sentences are dealt with in the token ids, before documents become
+All ids of a batch are one array, with the end of each sentence in it and the sentences of each document; an instance is
+then two ranges of that array. Long sentences are truncated or dropped in the token ids, before documents become
 negatives or instances, so every format and both segments see the same text.
 """
 
@@ -65,7 +65,7 @@ def read_source(tokens: pa.RecordBatch) -> Source:
 
 @dataclasses.dataclass(frozen=True)
 class SentenceLimit:
-    """``longest``: tokens of a sentence that fits into an instance; ``policy``: what becomes of longer ones.
+    """``longest``: tokens of a sentence that fits into an instance; ``policy``: how longer ones are treated.
 
     ``keep``, the default, loses nothing: formats of one segment continue such a sentence in the next instance, and
     pairs shorten the longer segment. ``truncate`` keeps the beginning of the sentence, ``drop`` leaves it out.
@@ -75,34 +75,27 @@ class SentenceLimit:
     policy: str = "keep"
 
     def __call__(self, tokens: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[str, int]]:
-        """`limit_sentences` with these settings."""
-        return limit_sentences(tokens, self.longest, self.policy)
+        """TOKENS under this limit, and the statistics sentences_too_long and tokens_too_long (tokens removed).
 
-
-def limit_sentences(tokens: pa.RecordBatch, longest: int, policy: str) -> tuple[pa.RecordBatch, dict[str, int]]:
-    """TOKENS whose sentences have at most ``longest`` tokens, unless ``policy`` is "keep"; counts of what was too long.
-
-    A document may be left without sentences. Statistics: sentences_too_long, tokens_too_long (those that went).
-    """
-    lengths, sentence_offsets = list_column(tokens.column("sentences"))
-    sizes = lengths.astype(np.int64)
-    is_long = sizes > longest
-    counted = {"sentences_too_long": int(is_long.sum()), "tokens_too_long": 0}
-    if policy == "keep" or not is_long.any():
-        return tokens, counted
-    kept = np.where(is_long, longest if policy == "truncate" else 0, sizes)
-    counted["tokens_too_long"] = int((sizes - kept).sum())
-    chosen = pa.array(ranges(offsets_of(sizes)[:-1], kept))
-    sentences = np.concatenate(([0], np.cumsum(kept > 0)))[sentence_offsets]
-    bounds = offsets_of(kept)[sentence_offsets]
-    columns = {
-        "ids": _lists(tokens.column("ids"), chosen, bounds),
-        "sentences": pa.ListArray.from_arrays(pa.array(sentences, pa.int32()), pa.array(kept[kept > 0], pa.int32())),
-    }
-    if "word_starts" in tokens.schema.names:
-        columns["word_starts"] = _lists(tokens.column("word_starts"), chosen, bounds)
-    arrays = [columns.get(name, tokens.column(name)) for name in tokens.schema.names]
-    return pa.RecordBatch.from_arrays(arrays, schema=tokens.schema), counted
+        A document may be left without sentences.
+        """
+        lengths, sentence_offsets = list_column(tokens.column("sentences"))
+        sizes = lengths.astype(np.int64)
+        is_long = sizes > self.longest
+        statistics = {"sentences_too_long": int(is_long.sum()), "tokens_too_long": 0}
+        if self.policy == "keep" or not is_long.any():
+            return tokens, statistics
+        kept = np.where(is_long, self.longest if self.policy == "truncate" else 0, sizes)
+        statistics["tokens_too_long"] = int((sizes - kept).sum())
+        chosen = pa.array(ranges(offsets_of(sizes)[:-1], kept))
+        sentences = np.concatenate(([0], np.cumsum(kept > 0)))[sentence_offsets]
+        bounds = offsets_of(kept)[sentence_offsets]
+        limited = pa.ListArray.from_arrays(pa.array(sentences, pa.int32()), pa.array(kept[kept > 0], pa.int32()))
+        columns = {"ids": _lists(tokens.column("ids"), chosen, bounds), "sentences": limited}
+        if "word_starts" in tokens.schema.names:
+            columns["word_starts"] = _lists(tokens.column("word_starts"), chosen, bounds)
+        arrays = [columns.get(name, tokens.column(name)) for name in tokens.schema.names]
+        return pa.RecordBatch.from_arrays(arrays, schema=tokens.schema), statistics
 
 
 def _lists(column: pa.ListArray, chosen: pa.Array, bounds: I64) -> pa.ListArray:

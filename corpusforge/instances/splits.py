@@ -1,7 +1,7 @@
 """Choose which documents are held out of training: by the hash of their id, or of their URL as C4 does.
 
-The draw depends on what is known when a document is encoded, so nothing has to be looked up again. By URL all pages of
-one normalized URL are on the same side, whatever the seed, and 0.001 gives C4's own validation part
+The draw depends only on what is known when a document is encoded, so nothing has to be looked up later. By URL all
+pages of one normalized URL are in the same part, whatever the seed, and 0.001 gives C4's own validation part
 (tensorflow-datasets 4.9.10, ``text/c4.py``: MD5 of the normalized URL modulo 1000 is 0). A document without a URL is
 drawn by its id.
 """

@@ -16,7 +16,7 @@ from corpusforge.instances.check import check_joined
 from corpusforge.instances.formats import PlanSettings
 from corpusforge.instances.negatives import no_negatives
 from corpusforge.instances.source import read_source
-from tests.instances.token_batches import SPECIALS, random_corpus, tokens_of, unmasked
+from tests.instances.token_batches import SPECIALS, instances_of, random_corpus, tokens_of, unmasked
 from tests.oracles.blocks import doc_sentences, full_sentences
 
 STRUCTURES = st.lists(st.lists(st.integers(1, 30), max_size=12), max_size=8)
@@ -32,7 +32,7 @@ def cut(tokens):
 @given(structure=STRUCTURES, length=st.integers(8, 40), masks=st.booleans())
 def test_blocks_equal_the_oracle(structure, length, masks):
     tokens = tokens_of(structure)
-    batch = Builder(BuildSettings(SPECIALS, length=length, stored_masks=masks)).build(tokens)
+    batch = instances_of(Builder(BuildSettings(SPECIALS, length=length, stored_masks=masks)), tokens)
     expected = [
         [SPECIALS.cls, *block, SPECIALS.sep] for document in cut(tokens) for block in doc_sentences(document, length)
     ]
@@ -44,20 +44,20 @@ def test_blocks_equal_the_oracle(structure, length, masks):
 
 def test_concatenated_blocks_are_the_corpus():
     tokens = random_corpus()
-    batch = Builder(BuildSettings(SPECIALS, length=64)).build(tokens)
+    batch = instances_of(Builder(BuildSettings(SPECIALS, length=64)), tokens)
     ids = [token for row in batch.column("input_ids").to_pylist() for token in row[1:-1]]
     assert ids == [token for row in tokens.column("ids").to_pylist() for token in row]
 
 
 def test_a_sentence_longer_than_an_instance_is_cut_and_continued():
     tokens = tokens_of([[3, 25, 2]])
-    batch = Builder(BuildSettings(SPECIALS, length=12)).build(tokens)
+    batch = instances_of(Builder(BuildSettings(SPECIALS, length=12)), tokens)
     assert batch.column("length").to_pylist() == [3 + 2, 10 + 2, 10 + 2, 5 + 2 + 2]
 
 
 def test_small_documents():
     tokens = tokens_of([[], [4], [], [1, 1]], ["empty", "one", "empty too", "two"])
-    built = list(Builder(BuildSettings(SPECIALS, length=8)).batches(tokens))
+    built = list(Builder(BuildSettings(SPECIALS, length=8)).copies(tokens, 1))
     assert sum(b.instances.num_rows for b in built) == 2
     assert built[0].statistics["documents"] == 4
     assert built[0].statistics["documents_empty"] == 2
@@ -67,14 +67,14 @@ def test_small_documents():
 def test_batches_without_instances():
     builder = Builder(BuildSettings(SPECIALS, length=8))
     for tokens in (tokens_of([]), tokens_of([[], []])):
-        assert builder.build(tokens).num_rows == 0
-        assert [b.statistics["documents"] for b in builder.batches(tokens)] == [tokens.num_rows]
+        assert instances_of(builder, tokens).num_rows == 0
+        assert [b.statistics["documents"] for b in builder.copies(tokens, 1)] == [tokens.num_rows]
 
 
 def test_a_document_of_a_million_sentences():
     lengths = np.random.default_rng(0).integers(1, 40, 1_000_000)
     tokens = tokens_of([lengths])
-    batches = [b.instances for b in Builder(BuildSettings(SPECIALS, length=128)).batches(tokens)]
+    batches = [b.instances for b in Builder(BuildSettings(SPECIALS, length=128)).copies(tokens, 1)]
     assert sum(int(b.column("length").to_numpy().astype(int).sum()) - 2 * b.num_rows for b in batches) == lengths.sum()
     assert max(int(b.column("length").to_numpy().astype(int).sum()) for b in batches) <= 1 << 18
     assert batches[-1].column("index").to_pylist()[-1] == sum(b.num_rows for b in batches) - 1
@@ -87,7 +87,7 @@ def full_builder(length: int, *, masks: bool = False) -> Builder:
 @given(structure=STRUCTURES, length=st.integers(8, 40), masks=st.booleans())
 def test_full_blocks_equal_the_oracle(structure, length, masks):
     tokens = tokens_of(structure)
-    batch = full_builder(length, masks=masks).build(tokens)
+    batch = instances_of(full_builder(length, masks=masks), tokens)
     expected = full_sentences(list(cut(tokens)), length, SPECIALS.sep)
     assert unmasked(batch) == [[SPECIALS.cls, *block, SPECIALS.sep] for block in expected]
     assert batch.column("pair_label").null_count == batch.num_rows
@@ -97,14 +97,14 @@ def test_full_blocks_equal_the_oracle(structure, length, masks):
 
 def test_the_text_without_separators_is_the_corpus():
     tokens = random_corpus()
-    batch = full_builder(64).build(tokens)
+    batch = instances_of(full_builder(64), tokens)
     ids = [token for row in batch.column("input_ids").to_pylist() for token in row[1:-1] if token != SPECIALS.sep]
     assert ids == [token for row in tokens.column("ids").to_pylist() for token in row]
     assert batch.column("length").to_numpy().astype(int).mean() > 40  # sentences of up to 60 tokens
 
 
 def test_documents_inside_a_block_are_not_lost():
-    built = list(full_builder(32).batches(tokens_of([[3], [], [4], [5], [20, 9], [1]])))
+    built = list(full_builder(32).copies(tokens_of([[3], [], [4], [5], [20, 9], [1]]), 1))
     statistics = built[0].statistics
     assert [b.instances.column("length").to_pylist() for b in built] == [[3 + 4 + 5 + 2 + 2, 20 + 9 + 2, 3]]
     assert (statistics["documents"], statistics["documents_empty"], statistics["documents_lost"]) == (6, 1, 0)
@@ -130,5 +130,5 @@ def test_what_is_left_out_or_doubled_is_found():
 
 def test_many_documents_of_one_sentence():
     tokens = tokens_of([[int(n)] for n in np.random.default_rng(0).integers(1, 9, 20_000)])
-    batch = full_builder(128).build(tokens)
+    batch = instances_of(full_builder(128), tokens)
     assert batch.column("length").to_numpy()[:-1].min() > 118

@@ -14,7 +14,7 @@ from corpusforge.instances.builder import Builder, BuildSettings
 from corpusforge.instances.masking import Masker
 from corpusforge.instances.source import list_column
 from corpusforge.instances.splits import is_heldout
-from tests.instances.token_batches import SIZE, SPECIALS, all_negatives, random_corpus, unmasked
+from tests.instances.token_batches import SIZE, SPECIALS, all_negatives, instances_of, random_corpus, unmasked
 
 CORPUS = random_corpus(200)
 NEGATIVES = all_negatives(CORPUS)
@@ -29,11 +29,11 @@ def builder(format, **changes):
 @pytest.mark.parametrize("copy", [0, 3])
 def test_shards_and_order_change_nothing(format, copy):
     build = builder(format, stored_masks=True)
-    whole = build.build(CORPUS, copy)
+    whole = instances_of(build, CORPUS, copy)
     bounds = [0, 1, 2, 50, 51, 120, 200]
-    parts = [build.build(CORPUS.slice(a, b - a), copy) for a, b in itertools.pairwise(bounds)]
+    parts = [instances_of(build, CORPUS.slice(a, b - a), copy) for a, b in itertools.pairwise(bounds)]
     assert pa.Table.from_batches(parts).combine_chunks().equals(pa.Table.from_batches([whole]).combine_chunks())
-    shuffled = build.build(CORPUS.take(pa.array(np.random.default_rng(0).permutation(200))), copy)
+    shuffled = instances_of(build, CORPUS.take(pa.array(np.random.default_rng(0).permutation(200))), copy)
     by_place = [("document", "ascending"), ("index", "ascending")]
     assert sorted_rows(shuffled, by_place) == sorted_rows(whole, by_place)
 
@@ -44,7 +44,7 @@ def sorted_rows(batch, keys):
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_static_is_dynamic_at_epoch_0(format):
-    compare(builder(format, stored_masks=True).build(CORPUS), builder(format).build(CORPUS), epoch=0)
+    compare(instances_of(builder(format, stored_masks=True), CORPUS), instances_of(builder(format), CORPUS), epoch=0)
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -52,9 +52,9 @@ def test_static_is_dynamic_at_epoch_0(format):
 def test_duplicate_k_is_dynamic_at_epoch_k(format, redraw):
     stored, bare = (builder(format, stored_masks=masks, copies_redraw=redraw) for masks in (True, False))
     for copy in (0, 1, 7):
-        compare(stored.build(CORPUS, copy), bare.build(CORPUS, copy), epoch=copy)
+        compare(instances_of(stored, CORPUS, copy), instances_of(bare, CORPUS, copy), epoch=copy)
     if redraw == "masks":  # then the loader's epochs over the one dynamic corpus are the copies
-        compare(stored.build(CORPUS, 7), bare.build(CORPUS), epoch=7)
+        compare(instances_of(stored, CORPUS, 7), instances_of(bare, CORPUS), epoch=7)
 
 
 def compare(stored, bare, epoch):
@@ -71,9 +71,9 @@ def compare(stored, bare, epoch):
 
 def test_copies_redraw_pairs_or_only_masks():
     pairs, masks = (builder("segment-pair", copies_redraw=redraw) for redraw in ("pairs", "masks"))
-    assert unmasked(pairs.build(CORPUS, 0)) != unmasked(pairs.build(CORPUS, 1))
-    assert unmasked(masks.build(CORPUS, 0)) == unmasked(masks.build(CORPUS, 1))
-    assert set(masks.build(CORPUS, 4).column("copy").to_pylist()) == {4}
+    assert unmasked(instances_of(pairs, CORPUS, 0)) != unmasked(instances_of(pairs, CORPUS, 1))
+    assert unmasked(instances_of(masks, CORPUS, 0)) == unmasked(instances_of(masks, CORPUS, 1))
+    assert set(instances_of(masks, CORPUS, 4).column("copy").to_pylist()) == {4}
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -81,7 +81,7 @@ def test_copies_redraw_pairs_or_only_masks():
 def test_batches_have_the_schema(format, masks):
     build = builder(format, stored_masks=masks)
     assert build.schema == schemas.instances_schema(SIZE, masks=masks)
-    batch = build.build(CORPUS)
+    batch = instances_of(build, CORPUS)
     batch.validate(full=True)
     assert batch.schema == build.schema
     index = batch.column("index").to_numpy().astype(int)
@@ -93,7 +93,7 @@ def test_a_sliced_batch_is_read_right():
     sliced = CORPUS.slice(37, 60)
     copied = pa.RecordBatch.from_pylist(sliced.to_pylist(), CORPUS.schema)
     for format in FORMATS:
-        assert builder(format).build(sliced).equals(builder(format).build(copied))
+        assert instances_of(builder(format), sliced).equals(instances_of(builder(format), copied))
 
 
 def test_heldout_share():

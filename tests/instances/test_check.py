@@ -14,7 +14,7 @@ from corpusforge.instances.check import check_cover, check_instances, check_pair
 from corpusforge.instances.masking import MaskSettings
 from corpusforge.instances.measure import judge
 from corpusforge.instances.source import list_column, read_source
-from tests.instances.token_batches import SPECIALS, all_negatives, random_corpus, tokens_of
+from tests.instances.token_batches import SPECIALS, all_negatives, instances_of, random_corpus, tokens_of
 
 CORPUS = random_corpus(60)
 NEGATIVES = all_negatives(CORPUS)
@@ -54,7 +54,9 @@ def put(at, value):
 
 @pytest.fixture(scope="module")
 def pairs():
-    return Builder(BuildSettings(SPECIALS, "segment-pair", length=48, stored_masks=True), NEGATIVES).build(CORPUS)
+    return instances_of(
+        Builder(BuildSettings(SPECIALS, "segment-pair", length=48, stored_masks=True), NEGATIVES), CORPUS
+    )
 
 
 def check(batch, **changes):
@@ -99,7 +101,7 @@ def test_a_special_inside_a_segment(pairs):
     free = next(i for i in range(1, 40) if i not in set(positions[:7].tolist()))
     assert ids[free] not in (SPECIALS.sep, SPECIALS.cls)
     with broken("inside a segment"):
-        check(changed(pairs, "input_ids", put(free, SPECIALS.cls)), mask=None)
+        check(changed(pairs, "input_ids", put(free, SPECIALS.cls)))
     with broken("differs from the text"):
         check(pairs, originals=ids)
     with broken("a label without a pair"):
@@ -142,8 +144,8 @@ def test_pair_plans():
 
 def totals(format="segment-pair", **changes):
     total = {}
-    for built in Builder(BuildSettings(SPECIALS, format, length=48, stored_masks=True, **changes), NEGATIVES).batches(
-        CORPUS
+    for built in Builder(BuildSettings(SPECIALS, format, length=48, stored_masks=True, **changes), NEGATIVES).copies(
+        CORPUS, 1
     ):
         shards.add_statistics(total, built.statistics)
     return total
@@ -191,15 +193,14 @@ def test_nothing_judges_fine_and_specials_in_text_are_counted():
         1, tokens.schema.field(1), pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(ids))
     )
     with broken("inside a segment"):
-        Builder(BuildSettings(SPECIALS)).build(spoiled)
+        instances_of(Builder(BuildSettings(SPECIALS)), spoiled)
 
 
 def test_copies_that_repeat_labels_do_not_repeat_coins():
     builder = Builder(BuildSettings(SPECIALS, "segment-pair", length=48, copies_redraw="masks"), NEGATIVES)
     total = {}
-    for copy in range(20):
-        for built in builder.batches(CORPUS, copy):
-            shards.add_statistics(total, built.statistics)
+    for built in builder.copies(CORPUS, 20):
+        shards.add_statistics(total, built.statistics)
     assert total["instances"] == 20 * (total["pairs_drawn"] + total["pairs_forced"] // 20)
     assert total["documents"] == 60
     judged(total)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from corpusforge import seeds
 from corpusforge.arrays import offsets_of
-from corpusforge.instances.masking import Masker, MaskSettings, Specials, mask_batch, mask_counts
+from corpusforge.instances.masking import Masker, MaskSettings, Specials, mask_counts
 from tests.draws import draws
 from tests.instances.token_batches import SIZE, SPECIALS
 from tests.oracles.mask_words import mask_one
@@ -54,7 +54,7 @@ def test_equals_the_oracle(lengths, rate, cap, epoch, seed, scatter):
     ids, offsets, keys = instances(lengths)
     ids[np.random.default_rng(1).random(len(ids)) < scatter / 2] = SPECIALS.unk  # also instances with nothing to mask
     wanted = MaskSettings(rate=rate, max_predictions=cap)
-    masked = mask_batch(ids, offsets, keys, specials=SPECIALS, settings=wanted, seed=seed, epoch=epoch)
+    masked = Masker(SPECIALS, wanted, seed)(ids, offsets, keys, epoch)
     special, words = set(np.flatnonzero(SPECIALS.is_special()).tolist()), SPECIALS.words().tolist()
     for i, row in enumerate(rows(masked, offsets)):
         own = ids[offsets[i] : offsets[i + 1]].tolist()
@@ -80,18 +80,14 @@ def test_counts_are_exactly_berts():
 
 def test_an_instance_short_of_words_has_all_of_them_masked():
     ids = np.array([101, 100, 100, 5000, 100, 100, 100, 100, 100, 100, 100, 100, 100, 102], np.uint16)
-    masked = mask_batch(
-        ids, np.array([0, 14]), np.array([3], np.uint64), specials=SPECIALS, settings=MaskSettings(), seed=0
-    )
+    masked = Masker(SPECIALS, MaskSettings(), 0)(ids, np.array([0, 14]), np.array([3], np.uint64))
     assert masked.positions.tolist() == [3]
     assert masked.labels.tolist() == [5000]
 
 
 def test_nothings_are_fine():
     empty = np.zeros(0, np.uint16)
-    masked = mask_batch(
-        empty, np.zeros(1, np.int64), np.zeros(0, np.uint64), specials=SPECIALS, settings=MaskSettings(), seed=0
-    )
+    masked = Masker(SPECIALS, MaskSettings(), 0)(empty, np.zeros(1, np.int64), np.zeros(0, np.uint64))
     assert len(masked.input_ids) == len(masked.positions) == len(masked.labels) == 0
     assert masked.position_offsets.tolist() == [0]
 

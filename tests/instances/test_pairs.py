@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from corpusforge.instances.builder import Builder, BuildSettings
 from corpusforge.instances.pairs import binomial_half, truncate
 from corpusforge.instances.source import read_source
-from tests.instances.token_batches import SPECIALS, all_negatives, random_corpus, tokens_of, unmasked
+from tests.instances.token_batches import SPECIALS, all_negatives, instances_of, random_corpus, tokens_of, unmasked
 from tests.oracles import bert_pairs
 
 STRUCTURES = st.lists(st.lists(st.integers(1, 30), max_size=12), min_size=1, max_size=8)
@@ -34,7 +34,7 @@ def test_every_pair_is_what_its_label_says(structure, length, sampling, seed, ma
     # Every token of the corpus has an id of its own, so that a segment tells where it is from.
     tokens = distinct(tokens_of(structure))
     builder = pair_builder(tokens, length=length, pair_sampling=sampling, seed=seed, stored_masks=masks)
-    batch = builder.build(tokens)
+    batch = instances_of(builder, tokens)
     source = read_source(tokens)
     home = np.repeat(np.arange(len(source.keys)), np.diff(source.token_offsets))
     filled = int((np.diff(source.token_offsets) > 0).sum())
@@ -83,7 +83,7 @@ def test_original_has_googles_distributions(short):
     # Document lengths from one sentence up, sentences now and then longer than the target.
     structure = [rng.integers(1, 60, n).tolist() for n in rng.integers(1, 25, 4500)]
     tokens = tokens_of(structure)
-    batch = pair_builder(tokens, length=64, pair_sampling="original", short_probability=short).build(tokens)
+    batch = instances_of(pair_builder(tokens, length=64, pair_sampling="original", short_probability=short), tokens)
     assert batch.num_rows > 20_000
     segments = batch.column("segment_lengths").flatten().to_numpy().reshape(-1, 2).astype(int)
     labels = batch.column("pair_label").to_numpy()
@@ -110,7 +110,7 @@ def test_balanced_labels_are_fair_and_original_ones_are_not():
     tokens = random_corpus(3000)
     counts = {}
     for sampling in ("balanced", "original"):
-        built = list(pair_builder(tokens, pair_sampling=sampling).batches(tokens))
+        built = list(pair_builder(tokens, pair_sampling=sampling).copies(tokens, 1))
         keys = ("pairs_next", "pairs_random", "pairs_drawn_random", "pairs_forced")
         counts[sampling] = {key: sum(b.statistics[key] for b in built) for key in keys}
     fair = counts["balanced"]
@@ -124,21 +124,21 @@ def test_balanced_labels_are_fair_and_original_ones_are_not():
 
 def test_one_sentence_documents_are_balanced_too():
     tokens = tokens_of([[n] for n in np.random.default_rng(0).integers(2, 20, 4000)])
-    labels = pair_builder(tokens).build(tokens).column("pair_label").to_numpy()
+    labels = instances_of(pair_builder(tokens), tokens).column("pair_label").to_numpy()
     assert len(labels) == 4000
     assert abs(labels.sum() - 2000) < 5 * math.sqrt(1000)
 
 
 def test_a_corpus_of_one_document():
     tokens = tokens_of([[5, 6, 7, 8] * 30])
-    labels = pair_builder(tokens).build(tokens).column("pair_label").to_numpy()
+    labels = instances_of(pair_builder(tokens), tokens).column("pair_label").to_numpy()
     assert set(labels.tolist()) == {0, 1}
 
 
 def test_no_negatives_is_a_fault_of_the_caller():
     tokens = tokens_of([[5, 6, 7, 8] * 30])
     with pytest.raises(ValueError, match="no negatives"):
-        Builder(BuildSettings(SPECIALS, "segment-pair", length=32)).build(tokens)
+        instances_of(Builder(BuildSettings(SPECIALS, "segment-pair", length=32)), tokens)
 
 
 @given(a=st.integers(1, 300), b=st.integers(1, 300), longest=st.integers(2, 200), key=st.integers(0, 2**64 - 1))
@@ -166,7 +166,7 @@ def test_front_shares_are_binomial():
 
 def test_a_document_of_a_million_sentences():
     tokens = tokens_of([np.random.default_rng(0).integers(1, 40, 1_000_000), [5, 5]])
-    batches = pair_builder(tokens, length=128).batches(tokens)
+    batches = pair_builder(tokens, length=128).copies(tokens, 1)
     assert sum(b.instances.num_rows for b in batches) > 150_000
 
 
@@ -180,7 +180,7 @@ def sentence_builder(tokens, length: int = 32, **changes) -> Builder:
 @given(structure=SHORT_STRUCTURES, seed=st.integers(0, 1000), masks=st.booleans())
 def test_both_are_sentences_and_labels_are_true(structure, seed, masks):
     tokens = distinct(tokens_of(structure))
-    batch = sentence_builder(tokens, seed=seed, stored_masks=masks).build(tokens)  # two sentences always fit
+    batch = instances_of(sentence_builder(tokens, seed=seed, stored_masks=masks), tokens)  # two sentences always fit
     source = read_source(tokens)
     sentences = {
         int(start) + 1000: (int(stop) + 1000, at)
@@ -206,7 +206,7 @@ def test_both_are_sentences_and_labels_are_true(structure, seed, masks):
 
 def test_labels_are_fair_coins():
     tokens = random_corpus(3000)
-    built = list(sentence_builder(tokens, 128).batches(tokens))
+    built = list(sentence_builder(tokens, 128).copies(tokens, 1))
     found = {k: sum(b.statistics[k] for b in built) for k in ("pairs_drawn", "pairs_drawn_random", "pairs_forced")}
     assert found["pairs_drawn"] > 20_000
     assert abs(2 * found["pairs_drawn_random"] - found["pairs_drawn"]) < 5 * math.sqrt(found["pairs_drawn"])
@@ -216,16 +216,16 @@ def test_labels_are_fair_coins():
 
 def test_long_sentences_are_truncated():
     tokens = tokens_of([[100, 90, 3], [80, 70]])
-    batch = sentence_builder(tokens, 32).build(tokens)
+    batch = instances_of(sentence_builder(tokens, 32), tokens)
     assert max(batch.column("length").to_pylist()) == 32
 
 
 def test_copies_draw_other_pairs():
     tokens = random_corpus(50)
     ours = sentence_builder(tokens, 128, stored_masks=True)
-    assert unmasked(ours.build(tokens, 0)) != unmasked(ours.build(tokens, 1))
+    assert unmasked(instances_of(ours, tokens, 0)) != unmasked(instances_of(ours, tokens, 1))
     kept = sentence_builder(tokens, 128, stored_masks=True, copies_redraw="masks")
-    assert unmasked(kept.build(tokens, 0)) == unmasked(kept.build(tokens, 1))
+    assert unmasked(instances_of(kept, tokens, 0)) == unmasked(instances_of(kept, tokens, 1))
 
 
 def sop_builder(**changes) -> Builder:
@@ -235,7 +235,7 @@ def sop_builder(**changes) -> Builder:
 @given(structure=STRUCTURES, length=st.integers(8, 40), seed=st.integers(0, 1000), masks=st.booleans())
 def test_every_sop_is_what_its_label_says(structure, length, seed, masks):
     tokens = distinct(tokens_of(structure))  # a token's id is its place
-    batch = sop_builder(length=length, seed=seed, stored_masks=masks).build(tokens)
+    batch = instances_of(sop_builder(length=length, seed=seed, stored_masks=masks), tokens)
     source = read_source(tokens)
     bounds = {int(k): source.token_offsets[i : i + 2] + 1000 for i, k in enumerate(source.keys)}
     for ids, row in zip(unmasked(batch), batch.to_pylist(), strict=True):
@@ -253,7 +253,7 @@ def test_every_sop_is_what_its_label_says(structure, length, seed, masks):
 @given(structure=STRUCTURES)
 def test_nothing_is_left_out_where_nothing_is_cut(structure):
     tokens = distinct(tokens_of(structure))
-    batch = sop_builder(length=4000, short_probability=0.0).build(tokens)
+    batch = instances_of(sop_builder(length=4000, short_probability=0.0), tokens)
     seen = sorted(i for ids in unmasked(batch) for i in ids if i not in (SPECIALS.cls, SPECIALS.sep))
     sizes = np.array([sum(document) for document in structure])
     expected = np.repeat(sizes > 1, sizes)
@@ -261,7 +261,7 @@ def test_nothing_is_left_out_where_nothing_is_cut(structure):
 
 
 def test_order_is_a_fair_coin():
-    built = list(sop_builder(length=64).batches(random_corpus(3000)))
+    built = list(sop_builder(length=64).copies(random_corpus(3000), 1))
     swapped, kept = (sum(b.statistics[k] for b in built) for k in ("pairs_swapped", "pairs_next"))
     assert swapped + kept > 20_000
     assert abs(swapped - kept) < 5 * math.sqrt(swapped + kept)
@@ -269,7 +269,7 @@ def test_order_is_a_fair_coin():
 
 
 def test_documents_of_one_token_are_counted():
-    built = list(sop_builder().batches(tokens_of([[1], [], [2], [1, 1], [5, 40, 1]])))
+    built = list(sop_builder().copies(tokens_of([[1], [], [2], [1, 1], [5, 40, 1]]), 1))
     found = built[0].statistics
     assert (found["documents_too_short"], found["documents_empty"], found["documents_lost"]) == (1, 1, 0)
     assert len({d for b in built for d in b.instances.column("document").to_pylist()}) == 3
@@ -279,7 +279,7 @@ def test_albert_has_the_same_lengths():
     """Documents of short sentences, so that a chunk hardly ever has one sentence only."""
     rng = np.random.default_rng(5)
     structure = [rng.integers(1, 9, n).tolist() for n in rng.integers(8, 80, 5500)]
-    batch = sop_builder(length=64).build(tokens_of(structure))
+    batch = instances_of(sop_builder(length=64), tokens_of(structure))
     segments = batch.column("segment_lengths").flatten().to_numpy().reshape(-1, 2).astype(int) - [2, 1]
     peer = [(len(a), len(b)) for _, a, b, _ in bert_pairs.pairs(structure, 61, 0.1, random.Random(1), consecutive=True)]
     coins = np.random.default_rng(1).random(len(peer)) < 0.5

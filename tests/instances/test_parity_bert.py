@@ -25,7 +25,7 @@ from tests.instances.distributions import (
     same_distribution,
     same_share,
 )
-from tests.instances.token_batches import SPECIALS, all_negatives, tokens_of
+from tests.instances.token_batches import SPECIALS, all_negatives, instances_of, tokens_of
 from tests.oracles import bert_masks, bert_pairs
 
 LENGTH, PREDICTIONS = 64, 9  # 0.15 * 64 is 9.6: the cap counts for the longest
@@ -73,7 +73,7 @@ def ours() -> tuple[Pairs, Masks, np.ndarray]:
     builder = Builder(
         BuildSettings(SPECIALS, "segment-pair", LENGTH, True, "pairs", "original", mask=mask, seed=11), negatives
     )
-    plan, batch = builder.plan(SOURCE), builder.build(TOKENS)
+    plan, batch = builder.plan(SOURCE), instances_of(builder, TOKENS)
     ids, offsets = list_column(batch.column("input_ids"))
     positions, bounds = list_column(batch.column("masked_positions"))
     counts = np.diff(bounds)

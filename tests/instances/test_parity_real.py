@@ -18,6 +18,7 @@ from corpusforge.instances.masking import Masker, MaskSettings, mask_counts
 from corpusforge.instances.source import Source, list_column, read_source
 from tests.instances.distributions import DEVIATIONS, fits, same_counts, same_distribution
 from tests.instances.real_tokens import wikipedia
+from tests.instances.token_batches import instances_of
 from tests.oracles import bert_pairs, mask_streams
 
 SHARES = {"ngram": NGRAM_SHARES, "span": span_shares()}
@@ -72,8 +73,8 @@ def test_masks_built_have_the_published_lengths(real, unit):
     tokens = tokens.slice(0, 1200)
     mask = MaskSettings(unit=unit)
     settings = BuildSettings(specials, "full-sentences", 512, stored_masks=True, mask=mask, seed=8)
-    batch = Builder(settings).build(tokens)
-    bare = Builder(dataclasses.replace(settings, stored_masks=False)).build(tokens)
+    batch = instances_of(Builder(settings), tokens)
+    bare = instances_of(Builder(dataclasses.replace(settings, stored_masks=False)), tokens)
     ids, offsets = list_column(bare.column("input_ids"))
     starts, _ = list_column(bare.column("word_starts"))
     keys = seeds.instance_keys(bare.column("document").to_numpy(), bare.column("index").to_numpy())

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from corpusforge import schemas
 from corpusforge.instances.builder import Builder, BuildSettings
-from corpusforge.instances.source import limit_sentences
+from corpusforge.instances.source import SentenceLimit
 from tests.instances.test_blocks import STRUCTURES, cut
 from tests.instances.token_batches import SPECIALS, tokens_of
 
@@ -29,28 +29,28 @@ def with_word_starts(tokens: pa.RecordBatch) -> pa.RecordBatch:
 )
 def test_sentences_are_those_of_the_oracle(structure, longest, policy, skip):
     tokens = with_word_starts(tokens_of(structure)).slice(min(skip, len(structure)))
-    found, counted = limit_sentences(tokens, longest, policy)
+    limited, statistics = SentenceLimit(longest, policy)(tokens)
     documents = list(cut(tokens))
     if policy == "truncate":
         documents = [[sentence[:longest] for sentence in document] for document in documents]
     elif policy == "drop":
         documents = [[sentence for sentence in document if len(sentence) <= longest] for document in documents]
-    assert list(cut(found)) == documents
-    assert found.schema == tokens.schema and found.column("document").equals(tokens.column("document"))
-    for ids, starts in zip(*(found.column(name).to_pylist() for name in ("ids", "word_starts")), strict=True):
+    assert list(cut(limited)) == documents
+    assert limited.schema == tokens.schema and limited.column("document").equals(tokens.column("document"))
+    for ids, starts in zip(*(limited.column(name).to_pylist() for name in ("ids", "word_starts")), strict=True):
         assert starts == [i % 3 == 0 for i in ids]
-    before, behind = (sum(map(len, t.column("ids").to_pylist())) for t in (tokens, found))
+    before, after = (sum(map(len, t.column("ids").to_pylist())) for t in (tokens, limited))
     too_long = sum(n > longest for row in tokens.column("sentences").to_pylist() for n in row)
-    assert counted == {"sentences_too_long": too_long, "tokens_too_long": before - behind}
+    assert statistics == {"sentences_too_long": too_long, "tokens_too_long": before - after}
 
 
-def test_nothing_long_nothing_copied():
+def test_without_long_sentences_nothing_is_copied():
     tokens = tokens_of([[3, 4], [5]])
-    assert limit_sentences(tokens, 5, "drop")[0] is tokens
+    assert SentenceLimit(5, "drop")(tokens)[0] is tokens
 
 
 def test_a_document_of_long_sentences_becomes_empty():
-    tokens, _ = limit_sentences(tokens_of([[90, 80], [3]]), 30, "drop")
-    built = list(Builder(BuildSettings(SPECIALS, length=32)).batches(tokens))
+    tokens, _ = SentenceLimit(30, "drop")(tokens_of([[90, 80], [3]]))
+    built = list(Builder(BuildSettings(SPECIALS, length=32)).copies(tokens, 1))
     assert built[0].statistics["documents_empty"] == 1
     assert np.concatenate([b.instances.column("length").to_numpy() for b in built]).tolist() == [5]

@@ -13,7 +13,7 @@ from corpusforge.instances.builder import Builder, BuildSettings
 from corpusforge.instances.check import check_instances
 from corpusforge.instances.masking import MaskSettings
 from corpusforge.instances.source import list_column
-from tests.instances.token_batches import SPECIALS, all_negatives, random_corpus
+from tests.instances.token_batches import SPECIALS, all_negatives, instances_of, random_corpus
 
 FORMATS = ("doc-sentences", "full-sentences", "segment-pair", "sentence-pair", "sop")
 
@@ -37,7 +37,7 @@ def test_word_starts_follow_their_tokens(format: str, unit: str) -> None:
     settings = BuildSettings(SPECIALS, format, 64, mask=MaskSettings(unit=unit), seed=3)
     for stored in (False, True):
         builder = Builder(dataclasses.replace(settings, stored_masks=stored), all_negatives(TOKENS))
-        batch = builder.build(TOKENS)
+        batch = instances_of(builder, TOKENS)
         assert batch.num_rows > 100
         assert batch.schema == schemas.instances_schema(SPECIALS.size, masks=stored, word_starts=True)
         ids, _ = list_column(batch["input_ids"])
@@ -47,7 +47,7 @@ def test_word_starts_follow_their_tokens(format: str, unit: str) -> None:
             ids = ids.copy()
             ids[positions + np.repeat(offsets[:-1], np.diff(bounds))] = list_column(batch["masked_labels"])[0]
         if stored:
-            counted = [built.statistics for built in builder.batches(TOKENS)]
+            counted = [built.statistics for built in builder.copies(TOKENS, 1)]
             bare = sum(not row for row in batch["masked_positions"].to_pylist())
             assert sum(found.get("instances_unmasked", 0) for found in counted) == bare
         assert (starts == ((ids % 2 == 0) | SPECIALS.is_special()[ids])).all()
@@ -55,7 +55,7 @@ def test_word_starts_follow_their_tokens(format: str, unit: str) -> None:
 
 def test_masks_that_split_words_are_noticed() -> None:
     mask = MaskSettings(unit="whole-word")
-    batch = Builder(BuildSettings(SPECIALS, length=64, stored_masks=True, mask=mask)).build(TOKENS)
+    batch = instances_of(Builder(BuildSettings(SPECIALS, length=64, stored_masks=True, mask=mask)), TOKENS)
     check_instances(batch, SPECIALS, 64, mask)
     starts, offsets = list_column(batch["word_starts"])
     none = pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(np.zeros(len(starts), bool)))
@@ -73,4 +73,4 @@ def test_masks_that_split_words_are_noticed() -> None:
 
 def test_tokens_without_word_starts_are_refused() -> None:
     with pytest.raises(ValueError, match="word_starts"):
-        Builder(BuildSettings(SPECIALS, mask=MaskSettings(unit="span"))).build(random_corpus(5))
+        instances_of(Builder(BuildSettings(SPECIALS, mask=MaskSettings(unit="span"))), random_corpus(5))

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from corpusforge import schemas
+from corpusforge.instances.builder import Builder
 from corpusforge.instances.masking import Specials
 from corpusforge.instances.negatives import Negatives, candidates_of, negatives_table, take_negatives
 from corpusforge.instances.source import read_source
@@ -42,6 +44,14 @@ def all_negatives(tokens: pa.RecordBatch, seed: int = 0) -> Negatives:
     source = read_source(tokens)
     limit = candidates_of(source, seed, 1 << 40).limit(1 << 40)
     return Negatives(negatives_table([take_negatives(source, seed, limit)], SIZE))
+
+
+def instances_of(builder: Builder, tokens: pa.RecordBatch, copy: int = 0) -> pa.RecordBatch:
+    """The instances of one copy in one INSTANCES batch."""
+    batches = [built.instances for built in builder.copies(tokens, copy + 1)]
+    table = pa.Table.from_batches(batches, builder.schema)
+    table = table.filter(pc.equal(table["copy"], copy)).combine_chunks()
+    return next(iter(table.to_batches()), pa.RecordBatch.from_pylist([], builder.schema))
 
 
 def flat(column: pa.ListArray) -> tuple[np.ndarray, np.ndarray]:

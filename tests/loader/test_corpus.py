@@ -34,6 +34,7 @@ from corpusforge.loader.order import BYTES_A_CHUNK, Stream, streams
 from corpusforge.sections import Pretrain
 from corpusforge.sections.instances import MASK_UNITS
 from corpusforge.trainer.training_plan import training_plan
+from tests.instances.token_batches import instances_of
 from tests.made_up_instances import VOCABULARY, Data, write_table
 
 pytest_plugins = ["tests.made_up_data"]
@@ -187,7 +188,7 @@ def built(folder: Path, settings: BuildSettings, copies: int) -> Corpus:
         part = whole.slice(number * 45, 45)
         writer = shards.ShardWriter(str(folder), f"part-{number}-{copies}.arrow", builder.schema, "arrow")
         for copy in range(copies):
-            built = builder.build(part, copy)
+            built = instances_of(builder, part, copy)
             for begin in range(0, built.num_rows, 37):
                 writer.write(built.slice(begin, 37))
         writer.finish()
@@ -217,7 +218,7 @@ def test_word_starts_are_read_from_the_bits_of_the_files(tmp_path: Path) -> None
     settings = BuildSettings(SPECIALS, length=48, mask=MaskSettings(unit="span"))
     corpus, builder = built(tmp_path, settings, 1), Builder(settings)
     assert corpus.word_starts is not None
-    mapped = [builder.build(made_up_tokens().slice(k * 45, 45))["word_starts"].to_pylist() for k in range(2)]
+    mapped = [instances_of(builder, made_up_tokens().slice(k * 45, 45))["word_starts"].to_pylist() for k in range(2)]
     rows = np.random.default_rng(1).permutation(len(corpus))
     within, owner = flat_positions(corpus.lengths[rows])
     found = corpus.word_starts.take(rows, within, owner)
