@@ -260,7 +260,8 @@ def make_batches(
     """
     order = np.concatenate([group.rows for group in groups])
     epochs = epochs[order]
-    rows = gather(corpus, chunks, chosen[order])
+    needs_words = masker is not None and masker.unit.needs_words
+    rows = gather(corpus, chunks, chosen[order], word_starts=needs_words)
     if masker is not None and corpus.masked_positions is None:
         rows = draw_masks(rows, masker, epochs)
     bounds = np.cumsum([0, *(len(group.rows) for group in groups)])

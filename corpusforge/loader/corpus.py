@@ -2,7 +2,7 @@
 
 Small columns are held in memory; token ids stay in the files, each seen as one array of integers (INSTANCES are Arrow
 streams, uncompressed), so gathering a batch touches the pages it needs and nothing else. Masks are drawn for all rows
-that are gathered together, because a mask depends on (seed, epoch, instance) and on nothing that lies beside it.
+that are gathered together, because a mask depends on (seed, epoch, instance) alone.
 
 Held in memory: `BYTES_AN_INSTANCE`, `BYTES_OF_MASKS` more where masks are stored, and for each part of training
 `order.BYTES_A_CHUNK`. A billion instances in two parts, none of them cut, need some 100 GB: 35 + 2 x 32.
@@ -48,7 +48,7 @@ class Ragged:
         return self.read(self.file[rows], self.start[rows][owner] + within, np.bincount(owner, minlength=len(rows)))
 
     def whole(self, rows: I64 | I32) -> npt.NDArray[Any]:
-        """All values of some rows, one row after another."""
+        """All values of the rows, one row after another."""
         counts = self.count[rows].astype(np.int64)
         return self.read(self.file[rows], ranges(self.start[rows], counts), counts)
 
@@ -68,7 +68,7 @@ class Ragged:
 
 @dataclass(frozen=True)
 class Bits:
-    """A list column of bits: as `Ragged` with whole files as bytes, ``start`` counted in bits, the lowest first."""
+    """A list column of bits: `Ragged` over the bytes of the files, ``start`` counted in bits, the lowest first."""
 
     packed: Ragged
 
@@ -149,7 +149,7 @@ def open_corpus(paths: Sequence[str]) -> Corpus:
     lists: dict[str, list[npt.NDArray[Any]]] = {}
     for path in paths:
         whole, batches = _map(path)
-        number = len(lists.get("input_ids", []))  # shards without a batch are no files of ours
+        number = len(lists.get("input_ids", []))  # shards without a batch are left out
         for batch in batches:
             _add_batch(parts, number, batch, whole, path)
         for name in _list_columns(batches):
@@ -158,7 +158,7 @@ def open_corpus(paths: Sequence[str]) -> Corpus:
             lists.setdefault(name, []).append(np.frombuffer(whole, kind, whole.size // np.dtype(kind).itemsize))
     if not sum(map(len, parts.get("length", []))):
         raise errors.TrainingStopped(", ".join(paths[:1]) or "instances", "no instances", "build instances first")
-    columns = {name: np.concatenate(some) for name, some in parts.items()}
+    columns = {name: np.concatenate(arrays) for name, arrays in parts.items()}
     masked = "masked_positions" in lists
     return Corpus(
         ids=_ragged(columns, lists, "input_ids"),
@@ -235,7 +235,7 @@ def _ragged(columns: dict[str, npt.NDArray[Any]], lists: dict[str, list[npt.NDAr
 
 @dataclass(frozen=True)
 class Chunks:
-    """What a part of training can read: instances, those that are too long for it cut. One entry a chunk.
+    """What a part of training reads: instances, those that are too long for it cut into chunks. One entry a chunk.
 
     Token t of a chunk is token 0 of its instance for t = 0, the instance's last for the chunk's last, and token
     ``t + shift`` between.
@@ -253,7 +253,7 @@ def cut_to_length(corpus: Corpus, length: int) -> Chunks:
     """All instances, with those of more than ``length`` tokens cut.
 
     A single segment is cut into equal chunks, each with the [CLS] and [SEP] of the whole, so nothing goes unread. Of a
-    pair, A loses its beginning and B its end, the longer first, so that what is left of B still follows A.
+    pair, A loses its beginning and B its end, the longer first, so that the rest of B still follows the rest of A.
     """
     rows = np.arange(len(corpus), dtype=np.int32)
     if corpus.longest <= length:
@@ -301,33 +301,37 @@ class Rows:
         """Runs of masked rows: part k is the rows ``[bounds[k], bounds[k + 1])``. Views, no copies."""
         tokens = self.offsets[bounds]
         masks = np.searchsorted(self.masked, tokens)
-        made = []
+        parts = []
         for (a, b), (t, u), (m, n) in zip(pairwise(bounds), pairwise(tokens), pairwise(masks), strict=True):
             pairs = None if self.pair_labels is None else self.pair_labels[a:b]
             firsts, keys, masked = self.first_lengths[a:b], self.keys[a:b], self.masked[m:n] - t
             sides = None if self.span_sides is None else self.span_sides[m:n] - t
             ids, lengths, labels = self.ids[t:u], self.lengths[a:b], self.labels[m:n]
-            made.append(Rows(ids, lengths, firsts, keys, pairs, masked, labels, span_sides=sides))
-        return made
+            parts.append(Rows(ids, lengths, firsts, keys, pairs, masked, labels, span_sides=sides))
+        return parts
 
 
-def gather(corpus: Corpus, chunks: Chunks, chosen: I64 | I32) -> Rows:
-    """Read the chunks numbered ``chosen``: with the masks stored in the shards, or else with their word starts."""
+def gather(corpus: Corpus, chunks: Chunks, chosen: I64 | I32, *, word_starts: bool = True) -> Rows:
+    """Read the chunks numbered ``chosen``: with the masks stored in the shards, or else with their word starts.
+
+    ``word_starts``: whether these are needed.
+    """
     rows, lengths = chunks.rows[chosen], chunks.lengths[chosen].astype(np.int64)
     starts, masked, labels = None, np.zeros(0, np.int64), np.zeros(0, np.int64)
     is_masked = corpus.masked_positions is not None
+    bits = None if is_masked or not word_starts else corpus.word_starts
     if chunks.are_whole:
         ids = corpus.ids.whole(rows)
-        if corpus.word_starts is not None and not is_masked:
-            starts = corpus.word_starts.whole(rows)
+        if bits is not None:
+            starts = bits.whole(rows)
     else:
         within, owner = flat_positions(lengths)
         is_last = within == lengths[owner] - 1
         inside = np.where(within > 0, within + chunks.shifts[chosen][owner], 0)
         source = np.where(is_last, corpus.lengths[rows][owner] - 1, inside)
         ids = corpus.ids.take(rows, source, owner)
-        if corpus.word_starts is not None and not is_masked:
-            starts = corpus.word_starts.take(rows, source, owner)
+        if bits is not None:
+            starts = bits.take(rows, source, owner)
     if is_masked:
         masked, labels = _stored_masks(corpus, rows, lengths, chunks.shifts[chosen])
     pair_labels = None if corpus.pair_labels is None else corpus.pair_labels[rows]
@@ -341,7 +345,7 @@ def _stored_masks(corpus: Corpus, rows: I32, lengths: I64, shifts: I32) -> tuple
     owner = np.repeat(np.arange(len(rows)), corpus.masked_positions.count[rows])
     positions = corpus.masked_positions.whole(rows).astype(np.int64) - shifts[owner]
     labels = corpus.masked_labels.whole(rows).astype(np.int64)
-    stays = (positions >= 1) & (positions < lengths[owner] - 1)  # the rest lies in other chunks
+    stays = (positions >= 1) & (positions < lengths[owner] - 1)  # the others lie in other chunks
     return (offsets_of(lengths)[owner] + positions)[stays], labels[stays]
 
 

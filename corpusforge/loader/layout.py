@@ -1,8 +1,8 @@
 """The layout of a batch: rows of instances as the rectangles a model reads.
 
 Arrays are ``[B, T]`` with padding at the end of each row. A row holds one instance, or several one after another
-(packed). A batch keeps where its instances begin and how long they are; segment ids, positions that restart, boundaries
-and dense labels are computed from that on request.
+(packed). A batch holds the beginnings and lengths of its instances; segment ids, positions that restart, boundaries and
+dense labels are computed from them on request.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Batch:
     pair_labels: npt.NDArray[np.int8] | None  # [N]; None: not a pair format
     keys: U64  # [N] which instance each is: `seeds.instance_keys` of its document and index
     epochs: I64  # [N] the epoch each is read in
-    step: int = 0  # that the batch is of, from 0
-    number: int = 0  # among the micro-batches of its step
+    step: int = 0  # the step of the batch, from 0
+    number: int = 0  # its number among the micro-batches of the step
     is_packed: bool = False  # a row may hold several instances
     span_sides: I64 | None = None  # [M, 2] places before a position's span and after it; None: no spans
 
@@ -77,7 +77,7 @@ class Batch:
     def cu_seqlens(self) -> I32:
         """Boundaries in the flattened batch, as kernels of variable-length attention read them: from 0 to ``size``.
 
-        Between two boundaries lies an instance, or what pads a row: attention there disturbs nobody. The padding may be
+        Between two boundaries lies an instance or the padding of a row, which may attend to itself. The padding may be
         the longest of them, so a kernel's ``max_seqlen`` is the largest step of these, not `longest`.
         """
         ends = self.begins + self.lengths
@@ -91,7 +91,7 @@ class Batch:
         return dense.reshape(self.input_ids.shape)
 
     def _spread(self, sizes: list[I64], values: list[Any], rest: Any, kind: Any) -> npt.NDArray[Any]:
-        """For each place a value: parts of every instance have ``sizes`` and ``values``, padding has ``rest``."""
+        """A value for each place: the parts of every instance have ``sizes`` and ``values``, padding has ``rest``."""
         gaps = np.diff(self.begins, append=self.size) - self.lengths
         count = len(self.lengths)
         table = np.empty((count, len(sizes) + 1), kind)
@@ -109,12 +109,10 @@ def lay_out(
     kind: type[Any] = np.int64,
     *,
     epochs: I64 | None = None,
-    step: int = 0,
-    number: int = 0,
 ) -> Batch:
-    """Rows as a batch of ``width`` positions. ``members``: how many of them each row of it holds; None: one.
+    """Instances as a batch of ``width`` positions. ``members``: how many of them each row of it holds; None: one.
 
-    ``kind``: of the integers; ``epochs`` (None: 0), ``step``, ``number``: as in `Batch`.
+    ``kind``: of the integers; ``epochs``: of the instances (None: 0).
     """
     offsets = rows.offsets
     each = np.ones(len(rows.lengths), np.int64) if members is None else members
@@ -137,8 +135,6 @@ def lay_out(
         pair_labels=rows.pair_labels,
         keys=rows.keys,
         epochs=np.zeros(len(rows.lengths), np.int64) if epochs is None else epochs,
-        step=step,
-        number=number,
         is_packed=members is not None,
         span_sides=None if rows.span_sides is None else rows.span_sides + mask_shifts[:, None],
     )

@@ -2,8 +2,8 @@
 
 Every epoch is a permutation sorted by random words keyed by the instances themselves, so the order does not depend on
 how instances lie in shards. Epochs follow each other without a seam, and step k reads what begins in tokens
-``[k B, (k + 1) B)`` of that endless sequence (with a `Ramp`, a sum for k B), padding not counted; so the position in
-the data is one integer.
+``[k B, (k + 1) B)`` of that endless sequence, padding not counted (under a `Ramp` k B is a sum). So the position in the
+data is one integer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from corpusforge.arrays import I32, I64, U64
 from corpusforge.loader.corpus import Corpus, cut_to_length
 
 BYTES_A_CHUNK = 32
-"""Held for each chunk of a part of training: row, length and shift 12, key 8 (both lie in the Corpus already where
+"""Held for each chunk of a part of training: row, length and shift 12, key 8 (length and key are the Corpus's own where
 nothing is cut), the order of one epoch 4 and its sums 8. Pairs: 4 more. Sorting an epoch takes 24 for a moment."""
 
 ENDLESS = 1 << 40
@@ -70,9 +70,9 @@ class Part:
 
 
 def order_of(words: U64) -> I64:
-    """What sorts random words, equal ones in their order: the stable order.
+    """The order that sorts random words, equal ones as they stand: the stable order.
 
-    The other sort takes a quarter of the time, and its order is the stable one unless two words are equal.
+    The default sort takes a quarter of the time, and its order is the stable one unless two words are equal.
     """
     order = np.argsort(words)
     ordered = words[order]
@@ -93,11 +93,11 @@ class Stream:
         totals = [int(self.chunks.lengths[self._members(k)].sum()) for k in range(self._copies)]
         self._before = np.concatenate([[0], np.cumsum(totals)])  # tokens before copy k, from the first copy on
         self._lock = threading.Lock()
-        # One is enough: a step on the seam reads the old epoch first, and the next step for the new one only.
+        # One is enough: a step on the seam reads the old epoch first, and the next step reads the new one only.
         self._order = functools.lru_cache(maxsize=1)(self._sorted)
 
     def step(self, step: int) -> list[tuple[int, I32]]:
-        """What step ``step`` of the run reads: for each epoch it touches, numbers of chunks in order."""
+        """The chunks that step ``step`` of the run reads: for each epoch it touches, their numbers in order."""
         base = self._base(self.first_epoch)
         begin, end = base + self.part.tokens_before(step), base + self.part.tokens_before(step + 1)
         epoch, reads = self._epoch_at(begin), []
@@ -131,7 +131,7 @@ class Stream:
         return other
 
     def epochs(self) -> float:
-        """How often this part reads the data, in epochs."""
+        """How many epochs this part reads."""
         return self.part.tokens * self._copies / float(self._before[-1])
 
     @functools.cached_property
@@ -163,16 +163,16 @@ class Stream:
 
 
 def streams(corpus: Corpus, parts: Sequence[Part], seed: int, before: Sequence[Stream] = ()) -> list[Stream]:
-    """One stream for each part of a run; epochs are numbered on, so no mask is drawn twice.
+    """One stream for each part of a run; epochs are numbered through all parts, so no mask is drawn twice.
 
-    ``before``: the streams of the same run under another plan of steps, whose order is kept; what the first of them
-    reads before its end stays as it was.
+    ``before``: the streams of the same run under another plan of steps; their order is kept, and the steps of the first
+    part that both plans have read the same.
     """
-    made: list[Stream] = []
+    planned: list[Stream] = []
     for number, part in enumerate(parts):
-        first_epoch = made[-1].next_epoch() if made else 0
+        first_epoch = planned[-1].next_epoch() if planned else 0
         if before:
-            made.append(before[number].moved(part, first_epoch))
+            planned.append(before[number].moved(part, first_epoch))
         else:
-            made.append(Stream(corpus, part, number, seed, first_epoch))
-    return made
+            planned.append(Stream(corpus, part, number, seed, first_epoch))
+    return planned

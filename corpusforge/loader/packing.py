@@ -1,4 +1,4 @@
-"""Which instances share a micro-batch, and which a row of it, decided by their lengths alone.
+"""Which instances share a micro-batch, and which share a row of it, decided by their lengths alone.
 
 Padded: rows are sorted by length inside the step and never across steps, so a step stays a uniform sample of the epoch
 whatever its micro-batches are. Packed: instances are dealt out by length, one long row without padding a micro-batch,
@@ -25,11 +25,11 @@ ROUND_TO = 8
 """Rows are padded to a multiple of this, which tensor cores want (NVIDIA, mixed precision training guide)."""
 
 SIZES_STEP = 256
-"""Fixed shapes: positions of a packed batch are a multiple of this. A step's tokens vary by one instance, so it has one
-such shape or two; filling up costs 1 % of 16,384 tokens."""
+"""Fixed shapes: positions of a packed batch are a multiple of this. Steps differ by one instance at most, so there are
+one or two shapes; filling up costs 1 % of 16,384 tokens."""
 
 DEALT_FILLS = (0.999, 0.995, 0.99)
-"""Shares of a row that dealing tries to fill, one after the other."""
+"""Shares of a row that dealing tries to fill, one after another."""
 
 DEALT_ROWS = 1.01
 """How many times the rows of best fit dealing may take: a hundredth more padding for rows with similar loads."""
@@ -142,7 +142,7 @@ def cut_by_length(lengths: I64, widths: I64 | I32, budget: int) -> list[I64]:
     groups, at = [], 0
     while at < len(order):  # a handful of micro-batches a step
         end = min(len(order), at + max(1, budget // int(sizes[at])))
-        while True:  # what is left after a cut may be worth another
+        while True:  # the rest after a cut may be worth another
             saved = (sizes[at] - sizes[at:end]) * (end - np.arange(at, end))
             best = int(saved.argmax())
             if saved[best] * 8 < budget:
@@ -165,7 +165,7 @@ def deal(lengths: I64, budget: int, multiple: int = 1) -> list[I64]:
     count = min(len(lengths), count)
     order = np.argsort(-lengths, kind="stable")
     rounds, seats = np.divmod(np.arange(len(order)), count)
-    group = np.where(rounds % 2 == 0, seats, count - 1 - seats)  # there and back: who got the longest gets the shortest
+    group = np.where(rounds % 2 == 0, seats, count - 1 - seats)  # there and back: the longest with the shortest
     return [order[group == number] for number in range(count)]
 
 
@@ -202,9 +202,9 @@ def _deal(lengths: npt.NDArray[np.integer], rows: int, room: int) -> Packs | Non
     """Deal into ``rows`` rows; None where one of them would hold more than ``room``."""
     loads, row_of = np.zeros(rows, np.int64), np.empty(len(lengths), np.int32)
     for begin in range(0, len(lengths), rows):  # a round for each instance of a row
-        some = lengths[begin : begin + rows]
-        emptiest = np.argsort(loads, kind="stable")[: len(some)]
-        loads[emptiest] += some
+        dealt = lengths[begin : begin + rows]
+        emptiest = np.argsort(loads, kind="stable")[: len(dealt)]
+        loads[emptiest] += dealt
         row_of[begin : begin + rows] = emptiest
         if int(loads[emptiest].max()) > room:
             return None
@@ -215,7 +215,8 @@ def _deal(lengths: npt.NDArray[np.integer], rows: int, room: int) -> Packs | Non
 def best_fit(lengths: npt.NDArray[np.integer], room: int) -> Packs:
     """Best-fit-decreasing: each instance, the longest first, goes to the fullest row that has room for it.
 
-    Rows that hold the same lengths are handled as one, so the cost is of different lengths, not of instances.
+    Rows that hold the same lengths are handled as one, so the cost grows with the number of different lengths, not of
+    instances.
     """
     groups = _Groups(room)
     values, firsts = np.unique(-lengths.astype(np.int64), return_index=True)
@@ -261,7 +262,7 @@ class _Groups:
             count = self._fill(rows, left, length, count, content)
 
     def _fill(self, rows: int, left: int, length: int, count: int, content: Content | None) -> int:
-        """Fill ``rows`` rows with ``left`` tokens of room one after the other; gives how many find no place."""
+        """Fill ``rows`` rows with ``left`` tokens of room one after another; returns how many instances do not fit."""
         each = left // length
         full = min(rows, count // each)
         if full:
@@ -285,10 +286,10 @@ class _Groups:
         contents = []
         for groups in self._by_left.values():
             for rows, content in groups:
-                held: list[tuple[int, int]] = []
+                lengths: list[tuple[int, int]] = []
                 link: Content | None = content
                 while link is not None:
                     link, length, each = link
-                    held.append((length, each))
-                contents.append((rows, held[::-1]))
+                    lengths.append((length, each))
+                contents.append((rows, lengths[::-1]))
         return contents

@@ -1,7 +1,6 @@
-"""The unigram loss: that of a model which has learned only unigram frequencies.
+"""The unigram loss: that of a model that has learned only unigram frequencies, which every other model has to beat.
 
-It is the line a model has to cross. A large corpus is sampled by the keys of its instances, so that the line does not
-depend on how they lie in shards.
+A large corpus is sampled by the keys of its instances, so that the loss does not depend on how they lie in shards.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from corpusforge.instances.masking import Specials
 from corpusforge.loader.corpus import Corpus, flat_positions
 
 COUNTED_TOKENS = 50_000_000
-"""Training tokens counted for the unigram line; of a larger corpus a share of the instances, chosen by hash."""
+"""Training tokens counted for the unigram loss; of a larger corpus a share of the instances, chosen by hash."""
 
 
 def unigram_entropy(counts: I64, specials: Specials) -> float:
-    """Entropy, in nats, of the words that were counted (specials left out). ``counts``: ``[size]``."""
+    """Entropy, in nats, of the counted words (specials left out). ``counts``: ``[size]``."""
     words = counts[specials.words()]
     shares = words[words > 0] / max(int(words.sum()), 1)
     return float(-(shares * np.log(shares)).sum()) if len(shares) else 0.0
@@ -42,8 +41,16 @@ def unigram_loss(counts: I64, label_counts: I64, specials: Specials) -> float:
 
 
 def token_counts(corpus: Corpus, size: int, limit: int = COUNTED_TOKENS) -> I64:
-    """How often each id occurs in the instances, stored masks undone: ``[size]``. Specials are counted too."""
-    return count_ids(corpus, sampled_rows(corpus, limit), size)
+    """How often each id occurs in about ``limit`` tokens of the instances, stored masks undone: ``[size]``.
+
+    Specials are counted too. Raises `errors.StageMismatch` for ids that the vocabulary does not have.
+    """
+    rows = sampled_rows(corpus, limit)
+    counts = np.zeros(size, np.int64)
+    windows = np.cumsum(corpus.lengths[rows], dtype=np.int64) >> 20
+    for window in np.split(rows, np.flatnonzero(np.diff(windows)) + 1):
+        counts += _counts_of(corpus, window, size)
+    return counts
 
 
 def sampled_rows(corpus: Corpus, limit: int) -> I64:
@@ -53,18 +60,6 @@ def sampled_rows(corpus: Corpus, limit: int) -> I64:
     if total <= limit:
         return rows
     return rows[seeds.uniforms(0, "unigram", corpus.keys[rows]) < limit / total]
-
-
-def count_ids(corpus: Corpus, rows: I64, size: int) -> I64:
-    """How often each id occurs in some instances, stored masks undone: ``[size]``. Specials are counted too.
-
-    Raises `errors.StageMismatch` for ids that the vocabulary does not have.
-    """
-    counts = np.zeros(size, np.int64)
-    windows = np.cumsum(corpus.lengths[rows], dtype=np.int64) >> 20
-    for some in np.split(rows, np.flatnonzero(np.diff(windows)) + 1):
-        counts += _counts_of(corpus, some, size)
-    return counts
 
 
 def _counts_of(corpus: Corpus, rows: I64, size: int) -> I64:

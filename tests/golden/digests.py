@@ -1,4 +1,4 @@
-"""What a golden run is held to: two digests a table, with ids and places and without, and losses step by step."""
+"""The figures of a golden run: two digests a table, with ids and places and without, and losses step by step."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from corpusforge import shards
 from corpusforge.content import ContentDigest
 
 PLACES = {"id", "document", "source", "position", "kept_document", "survivor", "order", "key"}
-"""Columns that say where a row comes from, or name a document by its place."""
+"""Columns that hold the origin of a row, or name a document by its place."""
 
 RENAMED = {"kept": "survivor"}
 """Columns that have another name than when the digests were frozen: new name to old. A digest covers names, so this
 shows that the values of ``clusters/`` did not change with the name of their column."""
 
 LEARNED = ("vocab.txt", "vocab.json", "merges.txt", "tokenizer.json", "spiece.model")
-"""Files of a vocabulary whose bytes are held."""
+"""Files of a vocabulary whose bytes are frozen."""
 
 
 def digests(folder: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Run the golden cases and write what came out: ``python tests/golden/freeze.py FOLDER [CASE ...]``.
+"""Run the golden cases and write their results: ``python tests/golden/freeze.py FOLDER [CASE ...]``.
 
 ``FOLDER`` keeps the runs, so that a case can be looked at or done again alone. Writes ``digests.json`` and
 ``losses.json`` beside this script; with ``--quickstart RUN`` the contents of a finished quickstart instead. Whoever
@@ -37,7 +37,7 @@ def run_case(case: Case, folder: Path, shared: Path) -> Path:
 
 
 def main() -> None:
-    """Freeze all cases, or those that are named."""
+    """Freeze all cases, or those named."""
     if sys.argv[1] == "--quickstart":
         run = Path(sys.argv[2])
         content = {name: json.loads((run / name / "manifest.json").read_text())["content"] for name in QUICKSTART}

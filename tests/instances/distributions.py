@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 DEVIATIONS = 3.719
-"""Of a normal distribution 1e-4 lies above so many standard deviations."""
+"""A normal variable lies this many standard deviations above its mean with a probability of 1e-4."""
 
 SMIRNOV = 2.23
 """2 exp(-2 x^2) is 1e-4 here: the limit of the scaled distance of two samples."""
@@ -20,17 +20,17 @@ def chi_square_limits(free: int) -> tuple[float, float]:
     return max(low, 0.0), high
 
 
-def fits(found: np.ndarray, shares: np.ndarray) -> bool:
-    """Whether counts have these shares; every cell must be expected to hold some."""
-    expected = np.asarray(shares) / np.sum(shares) * found.sum()
+def fits(counts: np.ndarray, shares: np.ndarray) -> bool:
+    """Whether counts have these shares; every expected count must exceed 5."""
+    expected = np.asarray(shares) / np.sum(shares) * counts.sum()
     assert expected.min() > 5
-    return float(((found - expected) ** 2 / expected).sum()) < chi_square_limits(len(found) - 1)[1]
+    return float(((counts - expected) ** 2 / expected).sum()) < chi_square_limits(len(counts) - 1)[1]
 
 
-def same_counts(mine: np.ndarray, theirs: np.ndarray) -> bool:
+def same_counts(one: np.ndarray, other: np.ndarray) -> bool:
     """Whether two histograms over the same cells are of one distribution; cells with fewer than 10 go together."""
-    size = max(len(mine), len(theirs))
-    both = np.array([np.pad(side, (0, size - len(side))) for side in (mine, theirs)], np.float64)
+    size = max(len(one), len(other))
+    both = np.array([np.pad(side, (0, size - len(side))) for side in (one, other)], np.float64)
     few = both.sum(0) < 10
     both = np.concatenate((both[:, ~few], both[:, few].sum(1, keepdims=True)), 1)
     both = both[:, both.sum(0) > 0]
@@ -39,16 +39,16 @@ def same_counts(mine: np.ndarray, theirs: np.ndarray) -> bool:
     return free == 0 or float(((both - expected) ** 2 / expected).sum()) < chi_square_limits(free)[1]
 
 
-def same_distribution(mine: np.ndarray, theirs: np.ndarray) -> bool:
-    """Whether Kolmogorov and Smirnov's test lets two samples pass."""
-    points = np.unique(np.concatenate((mine, theirs)))
-    below = [np.searchsorted(np.sort(side), points, "right") / len(side) for side in (mine, theirs)]
-    scale = math.sqrt(len(mine) * len(theirs) / (len(mine) + len(theirs)))
+def same_distribution(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two samples pass the test of Kolmogorov and Smirnov."""
+    points = np.unique(np.concatenate((one, other)))
+    below = [np.searchsorted(np.sort(side), points, "right") / len(side) for side in (one, other)]
+    scale = math.sqrt(len(one) * len(other) / (len(one) + len(other)))
     return float(np.abs(below[0] - below[1]).max()) * scale < SMIRNOV
 
 
-def same_share(mine: int, of_mine: int, theirs: int, of_theirs: int) -> bool:
-    """Whether two counts are of one share."""
-    share = (mine + theirs) / (of_mine + of_theirs)
-    spread = math.sqrt(share * (1 - share) * (1 / of_mine + 1 / of_theirs))
-    return abs(mine / of_mine - theirs / of_theirs) <= (DEVIATIONS + 0.17) * spread  # two-sided
+def same_share(one: int, of_one: int, other: int, of_other: int) -> bool:
+    """Whether two counts fit the same share."""
+    share = (one + other) / (of_one + of_other)
+    spread = math.sqrt(share * (1 - share) * (1 / of_one + 1 / of_other))
+    return abs(one / of_one - other / of_other) <= (DEVIATIONS + 0.17) * spread  # two-sided

@@ -111,7 +111,7 @@ def test_documents_inside_a_block_are_not_lost():
     assert statistics["instances_per_document"][:2] == [1, 5]
 
 
-def test_what_is_left_out_or_doubled_is_found():
+def test_text_left_out_or_doubled_is_noticed():
     source = read_source(tokens_of([[10, 7], [4], [30]]))
     joined = join_documents(source, SPECIALS.sep)
     plan = plan_full_sentences(joined, no_negatives(SPECIALS.size), PlanSettings(24), 0)
@@ -123,7 +123,7 @@ def test_what_is_left_out_or_doubled_is_found():
             column[row] += change
             object.__setattr__(broken, name, column)
             if (name, change, row) == ("a_length", 1, len(column) - 1):
-                continue  # behind the end: an index error already
+                continue  # after the end: an index error already
             with pytest.raises(InvariantBroken):
                 check_joined(joined, broken, SPECIALS.sep)
 

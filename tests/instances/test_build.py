@@ -52,7 +52,7 @@ NEGATIVES = negatives.NegativeSettings(seed=4, heldout=HELDOUT, budget=1 << 20)
 
 
 def nothing(_: int) -> None:
-    """A progress bar that nobody looks at."""
+    """Ignores progress."""
 
 
 def documents(count: int) -> list[dict]:
@@ -71,9 +71,9 @@ ROWS = documents(400)
 def write_documents(folder: Path, cuts: list[int]) -> list[ShardUnit]:
     """Document shards of the corpus, cut at these rows."""
     units = []
-    for number, (first, behind) in enumerate(itertools.pairwise(cuts)):
+    for number, (first, stop) in enumerate(itertools.pairwise(cuts)):
         writer = ShardWriter(str(folder), f"documents/part-{number:05d}-00000.parquet", schemas.DOCUMENTS, "parquet")
-        writer.write(pa.RecordBatch.from_pylist(ROWS[first:behind], schemas.DOCUMENTS))
+        writer.write(pa.RecordBatch.from_pylist(ROWS[first:stop], schemas.DOCUMENTS))
         shard = writer.finish()
         units.append(ShardUnit(number, str(folder / shard.name), shard.rows, shard.bytes))
     return units
@@ -98,45 +98,45 @@ def build(folder: Path, cuts: list[int], **changes) -> dict[str, list[Shard]]:
     return shards.gather(shards.load_entries(str(folder / "out")))[0]
 
 
-def table(folder: Path, name: str, found: dict[str, list[Shard]]) -> pa.Table:
-    batches = [b for shard in found[name] for b in shards.read_shard(str(folder / "out" / shard.name))]
+def table(folder: Path, name: str, tables: dict[str, list[Shard]]) -> pa.Table:
+    batches = [b for shard in tables[name] for b in shards.read_shard(str(folder / "out" / shard.name))]
     return pa.Table.from_batches(batches)
 
 
-def digests(found: dict[str, list[Shard]]) -> dict[str, str]:
-    return {name: combine(shard.content for shard in some) for name, some in found.items()}
+def digests(tables: dict[str, list[Shard]]) -> dict[str, str]:
+    return {name: combine(shard.content for shard in written) for name, written in tables.items()}
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
+def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole")
     return folder, build(folder, [0, 400])
 
 
-def test_any_cut_into_units_gives_the_same_content(whole, tmp_path):
-    assert digests(build(tmp_path, [0, 1, 70, 70, 280, 400])) == digests(whole[1])
+def test_any_cut_into_units_gives_the_same_content(built, tmp_path):
+    assert digests(build(tmp_path, [0, 1, 70, 70, 280, 400])) == digests(built[1])
 
 
-def test_copies_and_masks_per_format(whole, tmp_path):
+def test_copies_and_masks_per_format(built, tmp_path):
     changes = {"settings": dataclasses.replace(SETTINGS, copies_redraw="masks"), "copies": 3}
-    found = build(tmp_path, [0, 200, 400], **changes)
-    train, once = table(tmp_path, "train", found), table(whole[0], "train", whole[1])
+    tables = build(tmp_path, [0, 200, 400], **changes)
+    train, once = table(tmp_path, "train", tables), table(built[0], "train", built[1])
     assert train.num_rows == 3 * once.num_rows
     assert sorted(set(train.column("copy").to_pylist())) == [0, 1, 2]
     # Held-out instances are masked once, and the same under any masking.
-    assert digests(found)["heldout"] == digests(whole[1])["heldout"]
+    assert digests(tables)["heldout"] == digests(built[1])["heldout"]
     dynamic = build(tmp_path / "dynamic", [0, 400], settings=dataclasses.replace(SETTINGS, stored_masks=False))
-    assert digests(dynamic)["heldout"] == digests(whole[1])["heldout"]
+    assert digests(dynamic)["heldout"] == digests(built[1])["heldout"]
     assert "masked_positions" not in table(tmp_path / "dynamic", "train", dynamic).schema.names
 
 
-def test_documents_are_in_one_split_and_none_is_lost(whole):
-    folder, found = whole
+def test_documents_are_in_one_split_and_none_is_lost(built):
+    folder, tables = built
     keys = seeds.document_keys([row["id"] for row in ROWS])
     heldout = is_heldout(keys, 4, HELDOUT)
     filled = np.array([bool(row["text"]) for row in ROWS])
     for name, rows in (("train", ~heldout), ("heldout", heldout)):
-        assert set(table(folder, name, found).column("document").to_pylist()) == set(keys[rows & filled].tolist())
+        assert set(table(folder, name, tables).column("document").to_pylist()) == set(keys[rows & filled].tolist())
     _, _, statistics = shards.gather(shards.load_entries(str(folder / "out")))
     for name in ("train", "heldout"):
         judged = judge(statistics[name], where=name, length=48, mask=SETTINGS.mask, words=len(WORDS) + 1)
@@ -144,16 +144,16 @@ def test_documents_are_in_one_split_and_none_is_lost(whole):
     assert statistics["train"]["documents"] + statistics["heldout"]["documents"] == 400
 
 
-def test_random_segments_never_cross_between_train_and_heldout(whole):
-    folder, _ = whole
+def test_random_segments_never_cross_between_train_and_heldout(built):
+    folder, _ = built
     keys = seeds.document_keys([row["id"] for row in ROWS])
     heldout = set(keys[is_heldout(keys, 4, HELDOUT)].tolist())
     for split in splits.SPLITS:
-        found = set(negatives.load_negatives(str(folder / "negatives"), split).keys.tolist())
-        assert found and (found <= heldout if split == "heldout" else not found & heldout)
+        keys = set(negatives.load_negatives(str(folder / "negatives"), split).keys.tolist())
+        assert keys and (keys <= heldout if split == "heldout" else not keys & heldout)
 
 
-def test_negatives_from_candidates_of_shards(whole, tmp_path):
+def test_negatives_from_candidates_of_shards(built, tmp_path):
     units = encode(tmp_path, [0, 100, 400])
     paths = [unit.path for unit in units]
     merge = negatives.MergeCandidates(NEGATIVES)
@@ -162,7 +162,7 @@ def test_negatives_from_candidates_of_shards(whole, tmp_path):
     folder = negatives.write_negatives(str(tmp_path / "a"), paths, VOCAB.size, NEGATIVES, [merged])
     for split in splits.SPLITS:
         mine = (Path(folder) / f"{split}.arrow").read_bytes()
-        assert mine == (whole[0] / "negatives" / f"{split}.arrow").read_bytes()
+        assert mine == (built[0] / "negatives" / f"{split}.arrow").read_bytes()
 
 
 def test_a_heldout_part_of_one_document_borrows_negatives(tmp_path):
@@ -174,7 +174,7 @@ def test_a_heldout_part_of_one_document_borrows_negatives(tmp_path):
 
 
 @pytest.mark.parametrize("copies", [1, 2])
-def test_a_killed_unit_goes_on_and_ends_with_the_same_bytes(tmp_path, copies, monkeypatch):
+def test_a_killed_unit_resumes_and_ends_with_the_same_bytes(tmp_path, copies, monkeypatch):
     monkeypatch.setattr(work, "TOKENS", 4000)
     changes = {"shard_bytes": 20_000, "copies": copies}
     straight = build(tmp_path / "straight", [0, 400], **changes)
@@ -213,36 +213,36 @@ def test_progress_reaches_the_size_of_the_unit(tmp_path, monkeypatch):
     assert sum(done) == 2 * unit.bytes
 
 
-def test_datasets_opens_the_folders(whole, tmp_path):
+def test_datasets_opens_the_folders(built, tmp_path):
     datasets = pytest.importorskip("datasets")
-    folder, found = whole
+    folder, tables = built
     out = folder / "out"
     for split in splits.SPLITS:
-        write_dataset_info(str(out), split, found[split])
-    write_dataset_card(str(out), "A corpus", found)
+        write_dataset_info(str(out), split, tables[split])
+    write_dataset_card(str(out), "A corpus", tables)
     for split in splits.SPLITS:
-        expected = table(folder, split, found)
+        expected = table(folder, split, tables)
         loaded = datasets.load_from_disk(str(out / split))
         assert loaded.cache_files[0]["filename"].endswith(".arrow")  # memory-mapped, not copied
         assert loaded.to_list() == expected.to_pylist()
-        files = [str(out / shard.name) for shard in found[split]]
+        files = [str(out / shard.name) for shard in tables[split]]
         cached = datasets.load_dataset("arrow", data_files=files, split="train", cache_dir=str(tmp_path / split))
         assert cached.to_list() == expected.to_pylist()
         assert cached.features["input_ids"].feature.dtype == "uint16"
     both = datasets.load_dataset(str(out), cache_dir=str(tmp_path / "card"))
     assert {name: part.num_rows for name, part in both.items()} == {
-        name: sum(shard.rows for shard in some) for name, some in found.items()
+        name: sum(shard.rows for shard in written) for name, written in tables.items()
     }
 
 
 def test_parts_without_rows_are_no_datasets(tmp_path):
     datasets = pytest.importorskip("datasets")
-    found = build(tmp_path, [0, 5, 5, 20], heldout=0.0)
+    tables = build(tmp_path, [0, 5, 5, 20], heldout=0.0)
     out = tmp_path / "out"
     for split in splits.SPLITS:
-        write_dataset_info(str(out), split, found[split])
-    assert sum(shard.rows for shard in found["heldout"]) == 0
+        write_dataset_info(str(out), split, tables[split])
+    assert sum(shard.rows for shard in tables["heldout"]) == 0
     assert not (out / "heldout/state.json").exists()
-    assert datasets.load_from_disk(str(out / "train")).num_rows == sum(shard.rows for shard in found["train"])
-    write_dataset_card(str(out), "A corpus", found)
+    assert datasets.load_from_disk(str(out / "train")).num_rows == sum(shard.rows for shard in tables["train"])
+    write_dataset_card(str(out), "A corpus", tables)
     assert set(datasets.load_dataset(str(out), cache_dir=str(tmp_path / "card"))) == {"train"}

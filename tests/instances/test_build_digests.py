@@ -35,15 +35,15 @@ def encoded(folder: Path, cuts: Sequence[int]) -> list[ShardUnit]:
 @pytest.fixture(scope="module")
 def tokens(tmp_path_factory: pytest.TempPathFactory) -> dict[Sequence[int], tuple[list[ShardUnit], str]]:
     """TOKENS of the corpus as one shard and as five, one of them empty, with negatives."""
-    found = {}
+    encoded_units = {}
     for cuts in (WHOLE, CUT):
         folder = tmp_path_factory.mktemp("tokens")
         units = encoded(folder, cuts)
-        found[cuts] = (
+        encoded_units[cuts] = (
             units,
             negatives.write_negatives(str(folder), [unit.path for unit in units], VOCAB.size, NEGATIVES),
         )
-    return found
+    return encoded_units
 
 
 def digests(
@@ -58,21 +58,21 @@ def digests(
     maker = work.BuildWork(str(folder), settings, copies=2, heldout=HELDOUT, negatives=drawn, **changes)
     for unit in reversed(units) if backwards else units:
         maker(unit, nothing)
-    found = shards.gather(shards.load_entries(str(folder)))[0]
-    return {t: (combine(s.content for s in some), sum(s.rows for s in some)) for t, some in found.items()}
+    tables = shards.gather(shards.load_entries(str(folder)))[0]
+    return {t: (combine(s.content for s in written), sum(s.rows for s in written)) for t, written in tables.items()}
 
 
 @pytest.mark.parametrize(("format", "unit"), itertools.product(FORMATS, UNITS))
 def test_digests(format: str, unit: str, tokens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = dataclasses.replace(SETTINGS, format=format, mask=MaskSettings(unit=unit))
-    whole = digests(tmp_path / "whole", tokens[WHOLE], settings)
-    assert min(rows for _, rows in whole.values()) > 0
+    expected = digests(tmp_path / "whole", tokens[WHOLE], settings)
+    assert min(rows for _, rows in expected.values()) > 0
     cut = digests(tmp_path / "cut", tokens[CUT], settings, shard_bytes=20_000)
-    if format == "full-sentences":  # fills across the documents of a shard: its cut counts, nothing else does
-        assert cut != whole
-        whole = cut
-    assert cut == whole
-    assert digests(tmp_path / "backwards", tokens[CUT], settings, backwards=True) == whole
+    if format == "full-sentences":  # fills across the documents of a shard: depends on its cut, and on nothing else
+        assert cut != expected
+        expected = cut
+    assert cut == expected
+    assert digests(tmp_path / "backwards", tokens[CUT], settings, backwards=True) == expected
     if format != "full-sentences":  # and across those of one batch
         monkeypatch.setattr(work, "TOKENS", 3000)
-        assert digests(tmp_path / "batches", tokens[WHOLE], settings) == whole
+        assert digests(tmp_path / "batches", tokens[WHOLE], settings) == expected

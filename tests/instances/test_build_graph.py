@@ -66,10 +66,10 @@ def test_words_and_tokens_of_another_cut_do_not_count(tmp_path: Path) -> None:
     stale = dataclasses.replace(unit, number=3)
     CountWork(str(tmp_path / "words/scratch"), BertSegmentation())(stale, lambda _: None)
     paths = count_units(BeamEngine(1), BertSegmentation(), [unit], str(tmp_path / "words"), Silent())
-    found, _ = select_counts(read_blocks(paths), min_count=1, max_words=10**6)
-    assert found.equals(count_words(ROWS.column("text")))
+    counts, _ = select_counts(read_blocks(paths), min_count=1, max_words=10**6)
+    assert counts.equals(count_words(ROWS.column("text")))
 
-    learned = learn(found, sections.Vocab(size=512, unused=16)).vocab
+    learned = learn(counts, sections.Vocab(size=512, unused=16)).vocab
     for name in ("clean", "stale"):
         if name == "stale":
             EncodeWork(str(tmp_path / "stale/scratch"), learned)(stale, lambda _: None)

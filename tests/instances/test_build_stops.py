@@ -27,7 +27,7 @@ NEGATIVES = all_negatives(TOKENS)
 
 
 def build(format: str, copies: int = 1, tokens: pa.RecordBatch = TOKENS, **changes: Any) -> dict[str, Any]:
-    """What a stage does with one unit: all copies, the sums, the verdict."""
+    """The statistics of a stage of one unit: all copies, summed and judged."""
     settings = BuildSettings(SPECIALS, format, 48, stored_masks=True, **changes)
     total: dict[str, Any] = {}
     for built in Builder(settings, NEGATIVES).copies(tokens, copies):
@@ -37,13 +37,13 @@ def build(format: str, copies: int = 1, tokens: pa.RecordBatch = TOKENS, **chang
 
 
 def after(monkeypatch, name: str, change) -> None:
-    """What a function of the builder returns is changed on its way."""
-    whole = getattr(module, name)
-    monkeypatch.setattr(module, name, lambda *given, **how: change(whole(*given, **how)))
+    """Change what a function of the builder returns."""
+    original = getattr(module, name)
+    monkeypatch.setattr(module, name, lambda *given, **how: change(original(*given, **how)))
 
 
 def planned(monkeypatch, format: str, plan) -> None:
-    """A format plans in another way."""
+    """Replace the plan of a format."""
     formats = importlib.import_module(f"corpusforge.instances.{FORMATS[format].module}").FORMATS
     monkeypatch.setitem(formats, format, formats[format]._replace(plan=plan))
 
@@ -51,11 +51,11 @@ def planned(monkeypatch, format: str, plan) -> None:
 def replaced(column: str, change):
     """A change of one column of a plan, or of masks."""
 
-    def changed(found):
-        values = getattr(found, column).copy()
-        change(values, found)
+    def changed(value):
+        values = getattr(value, column).copy()
+        change(values, value)
         columns = {column: values}
-        return found._replace(**columns) if hasattr(found, "_replace") else dataclasses.replace(found, **columns)
+        return value._replace(**columns) if hasattr(value, "_replace") else dataclasses.replace(value, **columns)
 
     return changed
 
@@ -71,11 +71,11 @@ def add(row: Any, value: int):
 @pytest.mark.parametrize("format", ["doc-sentences", "full-sentences", "segment-pair", "sentence-pair", "sop"])
 @pytest.mark.parametrize("unit", ["token", "whole-word", "ngram", "span"])
 def test_nothing_stops_a_sound_build(format, unit):
-    found = build(format, 3, mask=MaskSettings(unit=unit))
-    ratios = found["ratios"]
+    statistics = build(format, 3, mask=MaskSettings(unit=unit))
+    ratios = statistics["ratios"]
     assert 0.1 < ratios["masked"] < 0.2 and 0.9 < ratios["masked_of_budget"] <= 1
     assert {"fill", "unknown_share", "instances_per_document", "masked_as_mask"} <= set(ratios)
-    assert found["documents_lost"] == found["specials_in_text"] == 0
+    assert statistics["documents_lost"] == statistics["specials_in_text"] == 0
 
 
 def own_documents(plan):
@@ -139,8 +139,8 @@ def test_longer_than_allowed(monkeypatch):
     ],
 )
 def test_frames(place, what, monkeypatch):
-    def spoiled(found):
-        ids, offsets = found
+    def spoiled(assembled):
+        ids, offsets = assembled
         ids[place(offsets)[5]] = 5000 if what else SPECIALS.cls
         return ids, offsets
 
@@ -223,9 +223,9 @@ def test_copies_may_agree_where_there_is_no_choice():
 
 
 @pytest.mark.parametrize(("format", "stage"), [("segment-pair", "pair-cut"), ("sop", "sop-swap")])
-def test_labels_that_are_no_fair_coins(format, stage, monkeypatch):
-    whole = seeds.words
-    monkeypatch.setattr(seeds, "words", lambda seed, name, *given: whole(seed, name, *given) >> (name == stage))
+def test_labels_that_are_not_fair_coins(format, stage, monkeypatch):
+    words = seeds.words
+    monkeypatch.setattr(seeds, "words", lambda seed, name, *given: words(seed, name, *given) >> (name == stage))
     with pytest.raises(errors.InvariantBroken, match="labels drawn 1"):
         build(format)
 
@@ -261,9 +261,9 @@ def test_what_gets_lost_between_steps(change, what):
         "train": {"documents": 4, "source_tokens": 80, "instances": 8},
         "heldout": {"documents": 1, "source_tokens": 10, "instances": 1},
     }
-    whole = {"documents": 5, "encoded": {"documents": 5, "tokens": 95, "tokens_too_long": 5}}
-    whole |= {"rows": {"train": 8, "heldout": 1}, "where": "out"}
-    judge_whole(parts, **whole)
+    figures = {"documents": 5, "encoded": {"documents": 5, "tokens": 95, "tokens_too_long": 5}}
+    figures |= {"rows": {"train": 8, "heldout": 1}, "where": "out"}
+    judge_whole(parts, **figures)
     parts |= {split: change.pop(split) for split in list(change) if split in parts}
     with pytest.raises(errors.InvariantBroken, match=what):
-        judge_whole(parts, **{**whole, **change})
+        judge_whole(parts, **{**figures, **change})

@@ -29,13 +29,13 @@ def builder(format, **changes):
 @pytest.mark.parametrize("copy", [0, 3])
 def test_shards_and_order_change_nothing(format, copy):
     build = builder(format, stored_masks=True)
-    whole = instances_of(build, CORPUS, copy)
+    expected = instances_of(build, CORPUS, copy)
     bounds = [0, 1, 2, 50, 51, 120, 200]
     parts = [instances_of(build, CORPUS.slice(a, b - a), copy) for a, b in itertools.pairwise(bounds)]
-    assert pa.Table.from_batches(parts).combine_chunks().equals(pa.Table.from_batches([whole]).combine_chunks())
+    assert pa.Table.from_batches(parts).combine_chunks().equals(pa.Table.from_batches([expected]).combine_chunks())
     shuffled = instances_of(build, CORPUS.take(pa.array(np.random.default_rng(0).permutation(200))), copy)
     by_place = [("document", "ascending"), ("index", "ascending")]
-    assert sorted_rows(shuffled, by_place) == sorted_rows(whole, by_place)
+    assert sorted_rows(shuffled, by_place) == sorted_rows(expected, by_place)
 
 
 def sorted_rows(batch, keys):

@@ -43,7 +43,7 @@ def rows(text: str) -> list[list[str]]:
 
 def test_provenance_settings_and_numbers_are_in_it() -> None:
     text = card_body(manifest(), "f" * 32)
-    found = rows(text)
+    cells = rows(text)
     for expected in (
         ["fingerprint of the instances", f"`{'f' * 32}`"],
         ["`train`, content", f"`{'a' * 32}`"],
@@ -60,7 +60,7 @@ def test_provenance_settings_and_numbers_are_in_it() -> None:
         ["1 to 8", "0", "9"],
         ["121 to 128", "3,000", "0"],
     ):
-        assert expected in found, expected
+        assert expected in cells, expected
     assert "Seed 7" in text
     assert "Masks are stored" in text
     assert "not stored" in card_body(manifest("dynamic"), "")
@@ -68,11 +68,11 @@ def test_provenance_settings_and_numbers_are_in_it() -> None:
 
 def test_every_length_is_in_one_line_of_the_histogram() -> None:
     for longest in (8, 100, 128, 511, 512):
-        made = manifest()
-        made.recipe["instances"]["length"] = longest
+        changed = manifest()
+        changed.recipe["instances"]["length"] = longest
         bins = (np.arange(1, longest + 1) * LENGTH_BINS + longest - 1) // longest - 1  # one instance of each length
-        made.statistics["train"]["lengths"] = np.bincount(bins, minlength=LENGTH_BINS).tolist()
-        lines = [line for line in rows(card_body(made, "")) if " to " in line[0]]
+        changed.statistics["train"]["lengths"] = np.bincount(bins, minlength=LENGTH_BINS).tolist()
+        lines = [line for line in rows(card_body(changed, "")) if " to " in line[0]]
         bounds = [tuple(map(int, line[0].split(" to "))) for line in lines]
         assert [low for low, _ in bounds] == [1, *(high + 1 for _, high in bounds[:-1])]
         assert bounds[-1][1] == longest

@@ -70,15 +70,15 @@ def test_nothing_depends_on_batching_or_order(unit):
     ids, offsets, keys = instances(lengths)
     starts, masker = starts_for(ids, 0.7), Masker(SPECIALS, MaskSettings(unit=unit), 11)
     drawn = masker(ids, offsets, keys, 4, starts)
-    whole = rows(drawn, offsets)
-    for some in np.array_split(np.random.default_rng(4).permutation(len(lengths)), 5):
-        own = np.concatenate([ids[offsets[i] : offsets[i + 1]] for i in some])
-        own_starts = np.concatenate([starts[offsets[i] : offsets[i + 1]] for i in some])
-        own_offsets = np.concatenate(([0], np.cumsum(np.diff(offsets)[some])))
-        found = masker(own, own_offsets, keys[some], 4, own_starts)
-        assert rows(found, own_offsets) == [whole[i] for i in some]
+    expected = rows(drawn, offsets)
+    for chosen in np.array_split(np.random.default_rng(4).permutation(len(lengths)), 5):
+        own = np.concatenate([ids[offsets[i] : offsets[i + 1]] for i in chosen])
+        own_starts = np.concatenate([starts[offsets[i] : offsets[i + 1]] for i in chosen])
+        own_offsets = np.concatenate(([0], np.cumsum(np.diff(offsets)[chosen])))
+        part = masker(own, own_offsets, keys[chosen], 4, own_starts)
+        assert rows(part, own_offsets) == [expected[i] for i in chosen]
         if unit != "whole-word":
-            assert [spans_of(found, k) for k in range(len(some))] == [spans_of(drawn, i) for i in some]
+            assert [spans_of(part, k) for k in range(len(chosen))] == [spans_of(drawn, i) for i in chosen]
 
 
 @pytest.mark.parametrize("unit", UNITS)
@@ -106,18 +106,18 @@ def test_nothings_are_fine():
         assert len(masked.input_ids) == len(masked.positions) == 0
 
 
-def chi_square(found: np.ndarray, shares: tuple[float, ...]) -> float:
-    expected = np.array(shares) * found.sum()
-    return float(((found - expected) ** 2 / expected).sum())
+def chi_square(counts: np.ndarray, shares: tuple[float, ...]) -> float:
+    expected = np.array(shares) * counts.sum()
+    return float(((counts - expected) ** 2 / expected).sum())
 
 
 @pytest.mark.parametrize("shares", [NGRAM_SHARES, span_shares()])
 def test_drawn_lengths_have_the_published_shares(shares):
     keys = seeds.words(0, "test", np.arange(20_000, dtype=np.uint64))
     lengths = run_lengths(np.repeat(keys, 10), np.tile(np.arange(10), 20_000), thresholds(shares))
-    found = np.bincount(lengths, minlength=len(shares) + 1)[1:]
+    counts = np.bincount(lengths, minlength=len(shares) + 1)[1:]
     free = len(shares) - 1
-    assert chi_square(found, shares) < free + 5 * math.sqrt(2 * free)
+    assert chi_square(counts, shares) < free + 5 * math.sqrt(2 * free)
 
 
 def test_albert_and_spanbert_lengths():
@@ -133,11 +133,11 @@ def test_lengths_of_what_is_masked(unit, shares):
     ids, offsets, keys = instances([length] * count)
     masked = Masker(SPECIALS, MaskSettings(unit=unit), 5)(ids, offsets, keys, 0)
     sizes = masked.spans[:, 1] - masked.spans[:, 0]
-    found = np.bincount(sizes, minlength=len(shares) + 1)[1:]
-    assert len(found) == len(shares)
+    counts = np.bincount(sizes, minlength=len(shares) + 1)[1:]
+    assert len(counts) == len(shares)
     free = len(shares) - 1
     # The last run of each of the 250 instances is cut to what is left, which chi-square sees.
-    assert chi_square(found, shares) < free + 6 * math.sqrt(2 * free) + 15
+    assert chi_square(counts, shares) < free + 6 * math.sqrt(2 * free) + 15
     mean = sum(n * share for n, share in enumerate(shares, 1))
     assert abs(sizes.mean() - mean) < 0.03
 
@@ -146,9 +146,9 @@ def test_whole_words_are_uniform():
     """Of words of one token each is masked as often as any other."""
     ids, offsets, keys = instances([128] * 10_000)
     masked = Masker(SPECIALS, MaskSettings(unit="whole-word"), 5)(ids, offsets, keys, 0)
-    found = np.bincount(masked.positions, minlength=128)
-    assert found[0] == found[127] == 0
-    assert chi_square(found[1:127], (1 / 126,) * 126) < 125 + 6 * math.sqrt(2 * 125)
+    counts = np.bincount(masked.positions, minlength=128)
+    assert counts[0] == counts[127] == 0
+    assert chi_square(counts[1:127], (1 / 126,) * 126) < 125 + 6 * math.sqrt(2 * 125)
 
 
 def test_shares_are_drawn_once_a_span():

@@ -34,13 +34,13 @@ def sampled(parts, budget):
 @draws(40)
 @given(cuts=st.lists(st.integers(0, 300), max_size=6), budget=st.integers(0, 400_000), seed=st.integers(0, 100))
 def test_any_cut_into_shards_gives_the_same_table(cuts, budget, seed):
-    whole = sampled([CORPUS], budget)
+    expected = sampled([CORPUS], budget)
     bounds = sorted({0, 300, *cuts})
     parts = [CORPUS.slice(a, b - a) for a, b in itertools.pairwise(bounds)]
     order = np.random.default_rng(seed).permutation(len(parts))
-    assert sampled([parts[i] for i in order], budget).equals(whole)
-    size = whole.column("ids").values.nbytes
-    assert size <= budget or whole.num_rows == 2
+    assert sampled([parts[i] for i in order], budget).equals(expected)
+    size = expected.column("ids").values.nbytes
+    assert size <= budget or expected.num_rows == 2
 
 
 def test_the_table_holds_whole_documents():
@@ -59,9 +59,9 @@ def test_the_table_holds_whole_documents():
 
 
 def test_candidates_pack_and_limits():
-    found = candidates_of(read_source(CORPUS), 3, 10_000)
-    again = Candidates.unpack(found.pack())
-    assert again.hash.tolist() == found.hash.tolist() and again.size.tolist() == found.size.tolist()
+    candidates = candidates_of(read_source(CORPUS), 3, 10_000)
+    again = Candidates.unpack(candidates.pack())
+    assert again.hash.tolist() == candidates.hash.tolist() and again.size.tolist() == candidates.size.tolist()
     assert Candidates.unpack(b"").limit(5) == 0
     assert len(take_negatives(read_source(CORPUS), 3, 0).keys) == 0
 

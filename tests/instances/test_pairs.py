@@ -93,12 +93,12 @@ def test_original_has_googles_distributions(short):
     assert abs(share - peer_share) < 5 * math.sqrt(0.5 / len(peer))
     assert abs(batch.num_rows - len(peer)) < 0.02 * len(peer)
     for label in (0, 1):
-        mine = segments[labels == label]
-        theirs = np.array([(len(a), len(b)) for _, a, b, found in peer if found == label])
+        ours = segments[labels == label]
+        others = np.array([(len(a), len(b)) for _, a, b, drawn in peer if drawn == label])
         for values, peers in (
-            (mine[:, 0] - 2, theirs[:, 0]),
-            (mine[:, 1] - 1, theirs[:, 1]),
-            (mine.sum(1) - 3, theirs.sum(1)),
+            (ours[:, 0] - 2, others[:, 0]),
+            (ours[:, 1] - 1, others[:, 1]),
+            (ours.sum(1) - 3, others.sum(1)),
         ):
             assert same_distribution(values, peers)
     per_document = np.bincount(np.unique(batch.column("document").to_numpy(), return_inverse=True)[1])
@@ -159,9 +159,9 @@ def test_front_shares_are_binomial():
         assert abs(drawn.mean() - trials / 2) < 5 * math.sqrt(trials / 4 / len(keys))
         assert abs(drawn.var() / (trials / 4) - 1) < 0.06
     coins = np.bincount(binomial_half(keys, np.full(len(keys), 7), 1, "demo"), minlength=8)
-    for k, found in enumerate(coins.tolist()):
+    for k, count in enumerate(coins.tolist()):
         share = math.comb(7, k) / 128
-        assert abs(found - share * len(keys)) < 5 * math.sqrt(len(keys) * share)
+        assert abs(count - share * len(keys)) < 5 * math.sqrt(len(keys) * share)
 
 
 def test_a_document_of_a_million_sentences():
@@ -200,18 +200,19 @@ def test_both_are_sentences_and_labels_are_true(structure, seed, masks):
             else (home[a_at] != home[b_at] or not filled)
         )
         first_of_a.setdefault(int(home[a_at]), set()).update({a_at} | ({b_at} if row["pair_label"] == 0 else set()))
-    for document, (first, behind) in enumerate(zip(source.offsets[:-1], source.offsets[1:], strict=True)):
-        assert first_of_a.get(document, set()) == set(range(first, behind))  # every sentence stands somewhere
+    for document, (first, stop) in enumerate(zip(source.offsets[:-1], source.offsets[1:], strict=True)):
+        assert first_of_a.get(document, set()) == set(range(first, stop))  # every sentence is in a pair
 
 
 def test_labels_are_fair_coins():
     tokens = random_corpus(3000)
     built = list(sentence_builder(tokens, 128).copies(tokens, 1))
-    found = {k: sum(b.statistics[k] for b in built) for k in ("pairs_drawn", "pairs_drawn_random", "pairs_forced")}
-    assert found["pairs_drawn"] > 20_000
-    assert abs(2 * found["pairs_drawn_random"] - found["pairs_drawn"]) < 5 * math.sqrt(found["pairs_drawn"])
+    statistics = {k: sum(b.statistics[k] for b in built) for k in ("pairs_drawn", "pairs_drawn_random", "pairs_forced")}
+    drawn = statistics["pairs_drawn"]
+    assert drawn > 20_000
+    assert abs(2 * statistics["pairs_drawn_random"] - drawn) < 5 * math.sqrt(drawn)
     single = np.count_nonzero(np.diff(read_source(tokens).offsets) == 1)
-    assert found["pairs_forced"] == single
+    assert statistics["pairs_forced"] == single
 
 
 def test_long_sentences_are_truncated():
@@ -270,8 +271,8 @@ def test_order_is_a_fair_coin():
 
 def test_documents_of_one_token_are_counted():
     built = list(sop_builder().copies(tokens_of([[1], [], [2], [1, 1], [5, 40, 1]]), 1))
-    found = built[0].statistics
-    assert (found["documents_too_short"], found["documents_empty"], found["documents_lost"]) == (1, 1, 0)
+    statistics = built[0].statistics
+    assert (statistics["documents_too_short"], statistics["documents_empty"], statistics["documents_lost"]) == (1, 1, 0)
     assert len({d for b in built for d in b.instances.column("document").to_pylist()}) == 3
 
 
@@ -283,8 +284,8 @@ def test_albert_has_the_same_lengths():
     segments = batch.column("segment_lengths").flatten().to_numpy().reshape(-1, 2).astype(int) - [2, 1]
     peer = [(len(a), len(b)) for _, a, b, _ in bert_pairs.pairs(structure, 61, 0.1, random.Random(1), consecutive=True)]
     coins = np.random.default_rng(1).random(len(peer)) < 0.5
-    theirs = np.array([(b, a) if coin else (a, b) for (a, b), coin in zip(peer, coins, strict=True)])
-    assert len(segments) > 20_000 and abs(len(segments) - len(theirs)) < 0.02 * len(theirs)
+    others = np.array([(b, a) if coin else (a, b) for (a, b), coin in zip(peer, coins, strict=True)])
+    assert len(segments) > 20_000 and abs(len(segments) - len(others)) < 0.02 * len(others)
     for column in (0, 1):
-        assert same_distribution(segments[:, column], theirs[:, column])
-    assert same_distribution(segments.sum(1), theirs.sum(1))
+        assert same_distribution(segments[:, column], others[:, column])
+    assert same_distribution(segments.sum(1), others.sum(1))

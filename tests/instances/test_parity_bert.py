@@ -43,7 +43,7 @@ class Pairs(NamedTuple):
 
 
 class Masks(NamedTuple):
-    """Masked tokens of one side, ``[masked]``: the row, the position in it, what is seen and what was there; and the
+    """Masked tokens of one side, ``[masked]``: the row, the position in it, what is seen and the original; and the
     masks of each instance, ``[n]``."""
 
     row: np.ndarray
@@ -85,7 +85,7 @@ def ours() -> tuple[Pairs, Masks, np.ndarray]:
 
 
 def pairs_of(plan: Plan, negatives) -> Pairs:
-    """Our plan, with random segments where they stand in the corpus rather than among the negatives."""
+    """Our plan, with the places of random segments in the corpus rather than among the negatives."""
     rows = np.flatnonzero(plan.b_foreign)
     home = negatives.row_of(plan.b_start[rows])
     order = np.argsort(SOURCE.keys)
@@ -121,7 +121,7 @@ def sentence_of(position: np.ndarray) -> np.ndarray:
 
 
 def features(pairs: Pairs) -> dict[str, np.ndarray]:
-    """What a pair can be told by: lengths, where the cut is in sentences, what truncation took, where B is from."""
+    """Features of a pair: lengths, where the cut is in sentences, what truncation took, where B is from."""
     first, last = sentence_of(pairs.a_start), sentence_of(pairs.a_start + pairs.a_length - 1)
     b_first, b_last = sentence_of(pairs.b_start), sentence_of(pairs.b_start + pairs.b_length - 1)
     b_document = SOURCE.documents[b_first]
@@ -164,7 +164,7 @@ def test_lengths_cuts_and_origins(ours, googles, name, label):
 
 
 def test_the_tests_can_fail(ours, googles):
-    """The limits are narrow enough to see that `balanced` is something else, and one token more or less."""
+    """The limits are narrow enough to notice `balanced`, and one token more or less."""
     balanced = Builder(BuildSettings(SPECIALS, "segment-pair", LENGTH), all_negatives(TOKENS)).plan(SOURCE)
     theirs = googles[0]
     assert not same_share((balanced.label == 1).sum(), len(balanced.label), theirs.label.sum(), len(theirs.label))
@@ -195,7 +195,7 @@ def test_mask_positions_are_uniform(ours, googles):
         assert low < statistic < high
 
 
-def test_masks_are_drawn_one_without_the_other(ours, googles):
+def test_masks_are_drawn_independently(ours, googles):
     """As many neighbors are masked together as google's draws give, and no position twice."""
     together = []
     for _, masks, lengths in (ours, googles):
@@ -226,7 +226,7 @@ def test_random_tokens_are_any_words(ours):
 
 
 def test_labels_are_the_text(ours):
-    """What was masked is the text in its place; the words masked are of all the text alike."""
+    """Labels are the text in their places; masked words come evenly from all of the text."""
     pairs, masks, _ = ours
     inside = masks.position - 1 < pairs.a_length[masks.row]
     place = np.where(

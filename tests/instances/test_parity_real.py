@@ -40,16 +40,16 @@ def test_sop_has_alberts_lengths_and_swaps(real):
     # ALBERT swaps where one more draw is below 0.5.
     assert abs(2 * swapped.sum() - len(swapped)) < (DEVIATIONS + 0.17) * math.sqrt(len(swapped))
     rng = random.Random(2)
-    found = bert_pairs.pairs(structure_of(source), 125, 0.1, rng, consecutive=True, swap=True)
-    peer = np.array([(label, len(a), len(b)) for _, a, b, label in found])
+    pairs = bert_pairs.pairs(structure_of(source), 125, 0.1, rng, consecutive=True, swap=True)
+    peer = np.array([(label, len(a), len(b)) for _, a, b, label in pairs])
     chosen = ~alone(source, plan, swapped)
     assert chosen.mean() > 0.95
     for label in (0, 1):
-        mine, theirs = np.flatnonzero(chosen & (plan.label == label)), peer[peer[:, 0] == label]
-        assert abs(len(theirs) / len(mine) - 1) < 0.05
-        assert same_distribution(plan.a_length[mine], theirs[:, 1])
-        assert same_distribution(plan.b_length[mine], theirs[:, 2])
-        assert same_distribution((plan.a_length + plan.b_length)[mine], theirs[:, 1:].sum(1))
+        rows, others = np.flatnonzero(chosen & (plan.label == label)), peer[peer[:, 0] == label]
+        assert abs(len(others) / len(rows) - 1) < 0.05
+        assert same_distribution(plan.a_length[rows], others[:, 1])
+        assert same_distribution(plan.b_length[rows], others[:, 2])
+        assert same_distribution((plan.a_length + plan.b_length)[rows], others[:, 1:].sum(1))
 
 
 def structure_of(source: Source) -> list[list[int]]:
@@ -88,31 +88,31 @@ def test_masks_built_have_the_published_lengths(real, unit):
     units = words_of(maskable, starts, offsets)
     sizes = run_sizes(masked, units, offsets)
     runs = np.diff(masked.span_offsets)
-    found = np.bincount(sizes, minlength=len(SHARES[unit]) + 1)[1:]
-    assert len(sizes) > 8_000 and len(found) == len(SHARES[unit])
+    counts = np.bincount(sizes, minlength=len(SHARES[unit]) + 1)[1:]
+    assert len(sizes) > 8_000 and len(counts) == len(SHARES[unit])
 
-    # As many runs as were placed, at the length that was drawn for them: the published shares (Wald: how many there
-    # are depends on what was drawn, and still each length has its share).
+    # The lengths drawn for the runs that were placed have the published shares (Wald: even though the number of runs
+    # depends on the draws).
     numbers = np.arange(len(sizes)) - np.repeat(masked.span_offsets[:-1], runs)
     sequences = np.repeat(seeds.words(8, "mask", keys, 0), runs)
     drawn = run_lengths(sequences, numbers, thresholds(SHARES[unit]))
-    assert fits(np.bincount(drawn, minlength=len(found) + 1)[1:], np.array(SHARES[unit]))
+    assert fits(np.bincount(drawn, minlength=len(counts) + 1)[1:], np.array(SHARES[unit]))
     spread = math.sqrt(sum(n * n * s for n, s in enumerate(SHARES[unit], 1)) - MEANS[unit] ** 2)
     assert abs(drawn.mean() - MEANS[unit]) < DEVIATIONS * spread / math.sqrt(len(drawn)) + 0.001
 
-    # Nearly all stand as long as drawn: the last of an instance ends with its budget.
+    # Nearly all are as long as drawn: the last of an instance ends with its budget.
     shortened = drawn.sum() - sizes.sum()
     assert 0 <= shortened < len(runs) * MEANS[unit] and abs(sizes.mean() / MEANS[unit] - 1) < 0.06
 
-    # And built as the papers say, from other random numbers, they come out the same.
-    rng, theirs = random.Random(4), []
+    # Built as the papers say, from other random numbers, they have the same lengths.
+    rng, others = random.Random(4), []
     budgets = mask_counts(np.diff(offsets), mask)
     begins, lengths = units.begins.tolist(), units.sizes.tolist()
     for row in range(len(runs)):
         own = range(units.bounds[row], units.bounds[row + 1])
         words = [(begins[k], lengths[k]) for k in own]
-        theirs += [size for _, size in mask_streams.runs(words, int(budgets[row]), unit, rng)]
-    assert same_counts(found, np.bincount(theirs, minlength=len(found) + 1)[1:])
+        others += [size for _, size in mask_streams.runs(words, int(budgets[row]), unit, rng)]
+    assert same_counts(counts, np.bincount(others, minlength=len(counts) + 1)[1:])
 
 
 def run_sizes(masked, units, offsets) -> np.ndarray:

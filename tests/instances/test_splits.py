@@ -39,9 +39,9 @@ def test_draws_as_c4_does(urls: list[str | None], seed: int) -> None:
 
 def test_c4s_own_validation_part() -> None:
     urls: list[str | None] = [f"https://www.site{i}.org/page/" for i in range(20_000)]
-    found = heldout_numbers(tokens_of(urls), 5, 0.001)
-    assert found == {i for i, u in enumerate(urls) if u and c4_urls.number(c4_urls.normalised(u)) % 1000 == 0}
-    assert 5 < len(found) < 50
+    heldout = heldout_numbers(tokens_of(urls), 5, 0.001)
+    assert heldout == {i for i, u in enumerate(urls) if u and c4_urls.number(c4_urls.normalised(u)) % 1000 == 0}
+    assert 5 < len(heldout) < 50
 
 
 @pytest.mark.parametrize("thousandths", [0, 1, 7, 29, 57, 500])

@@ -91,7 +91,7 @@ def test_every_epoch_holds_every_instance_once_and_whole(make_data: MakeData, ki
 
 
 def check_layout(batch: Batch, settings: BatchSettings) -> None:
-    """What a batch says of its places, against a plain loop over its instances."""
+    """The places of a batch, against a plain loop over its instances."""
     B, T = batch.input_ids.shape
     if settings.fixed:
         assert (B, T % 256) == (1, 0)
@@ -163,8 +163,8 @@ def test_dynamic_masks_at_epoch_k_are_those_of_duplicate_k(make_data: MakeData, 
     ours, theirs = (
         {
             (epoch, int(key), tuple(batch.input_ids.ravel()[begin : begin + n].tolist()))
-            for made in batcher.iterate(stop=batcher.begin(3) + 1)
-            for batch in made
+            for batches_of_step in batcher.iterate(stop=batcher.begin(3) + 1)
+            for batch in batches_of_step
             for epoch, key, begin, n in zip(batch.epochs, batch.keys, batch.begins, batch.lengths, strict=True)
             if epoch < 3
         }
@@ -249,12 +249,12 @@ def test_settings_that_cannot_work(make_data: MakeData, tmp_path: Path) -> None:
         opened(data, PADDED).step(-1)
 
 
-def test_a_batcher_travels(make_data: MakeData) -> None:
+def test_a_batcher_can_be_pickled(make_data: MakeData) -> None:
     batcher = opened(make_data(), PADDED, seed=3, masking=MaskSettings(rate=0.3))
     assert same_steps(pickle.loads(pickle.dumps(batcher)).step(7), batcher.step(7))
 
 
-def test_what_goes_wrong_in_a_thread_is_raised(make_data: MakeData, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_in_a_thread_is_raised(make_data: MakeData, monkeypatch: pytest.MonkeyPatch) -> None:
     batcher = opened(make_data(), PADDED)
 
     def broken(steps: object) -> list[list[Batch]]:

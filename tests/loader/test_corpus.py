@@ -149,11 +149,11 @@ def test_gathered_rows_are_slices_of_the_instances(make_data: MakeData, room: in
         instance, shift, n = raw[chunks.rows[chunk]], chunks.shifts[chunk], chunks.lengths[chunk]
         assert ids == [instance["input_ids"][0], *instance["input_ids"][1 + shift : n - 1 + shift], ids[-1]]
         assert ids[-1] == instance["input_ids"][-1]
-        found = dict(
+        shown = dict(
             zip((rows.masked - rows.offsets[k])[masked_row == k].tolist(), rows.labels[masked_row == k], strict=True)
         )
         stored = dict(zip(instance["masked_positions"], instance["masked_labels"], strict=True))
-        assert found == {p - shift: label for p, label in stored.items() if 1 <= p - shift < n - 1}
+        assert shown == {p - shift: label for p, label in stored.items() if 1 <= p - shift < n - 1}
     if pairs and rows.pair_labels is not None:
         assert rows.pair_labels.tolist() == [raw[r]["pair_label"] for r in chunks.rows[chosen]]
 
@@ -221,10 +221,10 @@ def test_word_starts_are_read_from_the_bits_of_the_files(tmp_path: Path) -> None
     mapped = [instances_of(builder, made_up_tokens().slice(k * 45, 45))["word_starts"].to_pylist() for k in range(2)]
     rows = np.random.default_rng(1).permutation(len(corpus))
     within, owner = flat_positions(corpus.lengths[rows])
-    found = corpus.word_starts.take(rows, within, owner)
+    flags = corpus.word_starts.take(rows, within, owner)
     everything = mapped[0] + mapped[1]
-    assert found.tolist() == [flag for row in rows.tolist() for flag in everything[row]]
-    assert np.array_equal(corpus.word_starts.whole(rows), found)
+    assert flags.tolist() == [flag for row in rows.tolist() for flag in everything[row]]
+    assert np.array_equal(corpus.word_starts.whole(rows), flags)
     assert np.array_equal(corpus.ids.whole(rows), corpus.ids.take(rows, within, owner))
     packed = corpus.word_starts.packed
     assert packed.start.itemsize + packed.count.itemsize == BYTES_OF_WORD_STARTS < BYTES_AN_INSTANCE

@@ -16,7 +16,7 @@ from corpusforge.trainer.training_plan import training_plan
 
 
 def corpus_of(lengths: list[int], firsts: list[int] | None = None, copies: list[int] | None = None) -> Corpus:
-    """Instances of these lengths; ids are not looked at."""
+    """Instances of these lengths; ids are not read."""
     n = len(lengths)
     nothing = Ragged([], np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64))
     return Corpus(
@@ -35,20 +35,20 @@ lengths = st.lists(st.integers(3, 40), min_size=1, max_size=30)
 
 
 @given(lengths, st.integers(8, 40))
-def test_chunks_put_together_are_the_instances(found: list[int], room: int) -> None:
-    chunks = cut_to_length(corpus_of(found), room)
-    for row, length in enumerate(found):
-        mine = np.flatnonzero(chunks.rows == row)
-        tokens = [t + chunks.shifts[k] for k in mine for t in range(1, chunks.lengths[k] - 1)]
+def test_chunks_put_together_are_the_instances(sizes: list[int], room: int) -> None:
+    chunks = cut_to_length(corpus_of(sizes), room)
+    for row, length in enumerate(sizes):
+        ours = np.flatnonzero(chunks.rows == row)
+        tokens = [t + chunks.shifts[k] for k in ours for t in range(1, chunks.lengths[k] - 1)]
         assert tokens == list(range(1, length - 1))
-        assert len(mine) == max(1, -(-(length - 2) // (room - 2)))  # as few as can be, about equally long
-        assert np.ptp(chunks.lengths[mine]) <= 1
+        assert len(ours) == max(1, -(-(length - 2) // (room - 2)))  # as few as can be, about equally long
+        assert np.ptp(chunks.lengths[ours]) <= 1
     assert chunks.lengths.max() <= room
     assert len(np.unique(chunks.keys)) == len(chunks.keys)
 
 
 def truncated(a: list[int], b: list[int], room: int) -> list[int]:
-    """The slow rule: while too long, the longer loses a token (tie: B, as in BERT), A in front and B behind."""
+    """The slow rule: while too long, the longer loses a token (tie: B, as in BERT), A its first and B its last."""
     while len(a) + len(b) > room:
         if len(a) > len(b):
             a = a[1:]
@@ -65,18 +65,18 @@ def test_pairs_lose_the_longer_side_first(sizes: list[tuple[int, int]], room: in
         kept = truncated(list(range(1, a + 1)), list(range(a + 2, a + b + 2)), room - 3)
         expected = [0, *kept, a + b + 2]
         expected.insert(sum(1 for t in kept if t <= a) + 1, a + 1)  # the [SEP] between
-        mine = [0, *(t + chunks.shifts[k] for t in range(1, chunks.lengths[k] - 1)), a + b + 2]
-        assert (mine, chunks.first_lengths[k]) == (expected, mine.index(a + 1) + 1)
+        ours = [0, *(t + chunks.shifts[k] for t in range(1, chunks.lengths[k] - 1)), a + b + 2]
+        assert (ours, chunks.first_lengths[k]) == (expected, ours.index(a + 1) + 1)
 
 
 @given(lengths, st.integers(40, 200), st.integers(0, 5))
-def test_every_epoch_reads_every_chunk_once_and_steps_are_full(found: list[int], tokens: int, seed: int) -> None:
-    stream = Stream(corpus_of(found), Part(3, 43, 40, tokens), 0, seed, 2)
+def test_every_epoch_reads_every_chunk_once_and_steps_are_full(sizes: list[int], tokens: int, seed: int) -> None:
+    stream = Stream(corpus_of(sizes), Part(3, 43, 40, tokens), 0, seed, 2)
     read = [pair for step in range(3, 43) for pair in stream.step(step)]
     assert [e for e, _ in itertools.groupby(epoch for epoch, _ in read)] == list(range(2, read[-1][0] + 1))
     for epoch in range(2, read[-1][0]):  # the last may not be whole
         chunks = np.concatenate([chosen for e, chosen in read if e == epoch])
-        assert sorted(chunks) == list(range(len(found)))
+        assert sorted(chunks) == list(range(len(sizes)))
     sizes = [sum(stream.chunks.lengths[chosen].sum() for _, chosen in stream.step(step)) for step in range(3, 43)]
     assert all(abs(size - tokens) < 40 for size in sizes)
     assert abs(sum(sizes) - 40 * tokens) < 40
@@ -84,10 +84,10 @@ def test_every_epoch_reads_every_chunk_once_and_steps_are_full(found: list[int],
 
 
 @given(st.lists(st.integers(0, 9), max_size=40))
-def test_the_order_of_equal_words_is_that_in_which_they_stand(words: list[int]) -> None:
-    for some in (words, sorted(set(words), key=lambda word: word * 7 % 10)):
-        expected = sorted(range(len(some)), key=lambda k: some[k])
-        assert order_of(np.array(some, np.uint64)).tolist() == expected
+def test_equal_words_keep_their_order(words: list[int]) -> None:
+    for chosen in (words, sorted(set(words), key=lambda word: word * 7 % 10)):
+        expected = sorted(range(len(chosen)), key=lambda k: chosen[k])
+        assert order_of(np.array(chosen, np.uint64)).tolist() == expected
 
 
 def test_epochs_differ_and_a_new_stream_agrees() -> None:
@@ -95,8 +95,8 @@ def test_epochs_differ_and_a_new_stream_agrees() -> None:
     one, two = (Stream(corpus, Part(0, 20, 40, 100), 0, 7, 0) for _ in range(2))
     assert one.step(0)[0][1].tolist() != one.step(5)[0][1].tolist()
     for step in (17, 3, 3, 11):
-        mine, theirs = one.step(step), two.step(step)
-        assert [(e, c.tolist()) for e, c in mine] == [(e, c.tolist()) for e, c in theirs]
+        ours, theirs = one.step(step), two.step(step)
+        assert [(e, c.tolist()) for e, c in ours] == [(e, c.tolist()) for e, c in theirs]
 
 
 def test_order_follows_the_instances_not_the_rows() -> None:
@@ -105,9 +105,9 @@ def test_order_follows_the_instances_not_the_rows() -> None:
     other = dataclasses.replace(
         corpus, keys=corpus.keys[turned], lengths=corpus.lengths[turned], first_lengths=corpus.lengths[turned]
     )
-    mine = Stream(corpus, Part(0, 9, 40, 40), 0, 0, 0).step(4)
+    ours = Stream(corpus, Part(0, 9, 40, 40), 0, 0, 0).step(4)
     theirs = Stream(other, Part(0, 9, 40, 40), 0, 0, 0).step(4)
-    assert [(e, c.tolist()) for e, c in mine] == [(e, turned[c].tolist()) for e, c in theirs]
+    assert [(e, c.tolist()) for e, c in ours] == [(e, turned[c].tolist()) for e, c in theirs]
 
 
 def test_epoch_k_reads_copy_k() -> None:
@@ -119,7 +119,7 @@ def test_epoch_k_reads_copy_k() -> None:
     assert stream.epochs() == 30 * 40 / 36
 
 
-def test_epochs_are_numbered_on_behind_the_switch() -> None:
+def test_epochs_are_numbered_on_after_the_switch() -> None:
     given_settings = Pretrain(preset="bert-tiny", steps=20, batch_tokens=100, short_length=16, short_share=0.5)
     corpus = corpus_of([40, 30, 12, 8, 9])
     short, full = streams(corpus, training_plan(given_settings, corpus.longest).parts, 0)
@@ -131,7 +131,7 @@ def test_epochs_are_numbered_on_behind_the_switch() -> None:
 def test_the_effective_length_is_computed_once() -> None:
     stream = Stream(corpus_of([2, 4]), Part(0, 9, 40, 40), 0, 0, 0)
     assert stream.effective_length == (4 + 16) / 6
-    stream.chunks.lengths[:] = 0  # a log line must not go through all pieces again
+    stream.chunks.lengths[:] = 0  # a log line must not go through all chunks again
     assert stream.effective_length == (4 + 16) / 6
 
 

@@ -16,7 +16,7 @@ from corpusforge.loader.packing import BatchSettings, Packs, best_fit, cut_by_le
 from tests.oracles import packing as oracle
 
 
-def held(packs: Packs, lengths: np.ndarray) -> list[list[int]]:
+def row_lengths(packs: Packs, lengths: np.ndarray) -> list[list[int]]:
     bounds = packs.offsets.tolist()
     return [lengths[packs.ranks[a:b]].tolist() for a, b in itertools.pairwise(bounds)]
 
@@ -27,29 +27,29 @@ def descending(lengths: list[int]) -> np.ndarray:
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=60), st.integers(40, 120))
 def test_best_fit_is_best_fit(lengths: list[int], room: int) -> None:
-    found = descending(lengths)
-    packs = best_fit(found, room)
+    sizes = descending(lengths)
+    packs = best_fit(sizes, room)
     assert sorted(packs.ranks.tolist()) == list(range(len(lengths)))
     expected = oracle.best_fit(lengths, room)
-    assert sorted(map(sum, held(packs, found))) == sorted(map(sum, expected))  # ties: rows equally full
+    assert sorted(map(sum, row_lengths(packs, sizes))) == sorted(map(sum, expected))  # ties: rows equally full
 
 
 @given(st.lists(st.integers(1, 64), min_size=1, max_size=400), st.integers(64, 2000))
 def test_every_instance_is_in_one_row_and_no_row_is_too_full(lengths: list[int], room: int) -> None:
-    found = descending(lengths)
-    packs = pack(found, room)
+    sizes = descending(lengths)
+    packs = pack(sizes, room)
     assert sorted(packs.ranks.tolist()) == list(range(len(lengths)))
-    rows = held(packs, found)
+    rows = row_lengths(packs, sizes)
     assert all(0 < sum(row) <= room for row in rows)
     # Two neighbors that fit into one row would be one: best fit leaves at most one row half empty.
     assert len(rows) <= max(1, -(-2 * sum(lengths) // room))
 
 
 @pytest.mark.parametrize("room", [2048, 16_384])
-def test_long_rows_are_full_and_alike(room: int) -> None:
+def test_long_rows_are_full_and_similar(room: int) -> None:
     rng = np.random.default_rng(0)
     lengths = descending(np.minimum(np.maximum(rng.lognormal(5, 1, 30_000).astype(int), 5), 512).tolist())
-    rows = held(pack(lengths, room), lengths)
+    rows = row_lengths(pack(lengths, room), lengths)
     assert lengths.sum() / (len(rows) * room) > 0.98
     if room == 16_384:  # no row holds long instances only, or short ones only
         means = [np.mean(row) for row in rows]
@@ -59,19 +59,19 @@ def test_long_rows_are_full_and_alike(room: int) -> None:
 @pytest.mark.parametrize(("longest", "room"), [(128, 4096), (128, 16_384), (512, 8192), (512, 16_384)])
 def test_real_lengths_fill_rows(shared_data: Path, longest: int, room: int) -> None:
     """Words of the paragraphs of Wikipedia articles, long ones cut, as instances have them."""
-    found = []
+    sizes = []
     with gzip.open(shared_data / "text_en/enwiki2018-dev.jsonl.gz") as file:
         for line in itertools.islice(file, 10_000):
             words = [len(paragraph.split()) for paragraph in json.loads(line)["text"].split("\n")]
             words = [n for n in words if n]
-            found += [size for n in words for size in [longest] * (n // (longest - 2)) + [n % (longest - 2) + 2]]
-    lengths = descending(found)
-    rows = held(pack(lengths, room), lengths)
+            sizes += [size for n in words for size in [longest] * (n // (longest - 2)) + [n % (longest - 2) + 2]]
+    lengths = descending(sizes)
+    rows = row_lengths(pack(lengths, room), lengths)
     assert len(rows) > 60  # else the last, unfinished row would count for too much
     assert lengths.sum() / (len(rows) * room) > 0.98
 
 
-def test_packing_costs_no_step_an_instance() -> None:
+def test_packing_takes_no_step_for_each_instance() -> None:
     lengths = descending(np.random.default_rng(0).integers(3, 129, 1_000_000).tolist())
     rows = pack(lengths, 128)
     assert lengths.sum() / (len(rows) * 128) > 0.98
