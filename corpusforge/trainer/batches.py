@@ -78,8 +78,7 @@ class Batch:
 
     def tensors(self) -> dict[str, Tensor]:
         """The tensors by name, without those that are None."""
-        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return {name: value for name, value in values.items() if isinstance(value, Tensor)}
+        return {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
 
     def silent(self) -> Batch:
         """The same batch with nothing to predict: its losses and gradients are zero."""
