@@ -1,12 +1,12 @@
-"""Drop documents that contain text of evaluation files: a model must not have read its exams.
+"""Drop documents that contain text of evaluation files, so that a model is not trained on its test data.
 
 The rule is that of GPT-3 (Brown et al. 2020, appendix C: 13 words in a row, lower case, without punctuation) with a
 length of 8 (PaLM, Chowdhery et al. 2022, section 8) to 13. A shorter evaluation text counts as a whole if it has 8
-words or more; still shorter ones are counted, not used, as they occur everywhere by chance.
+words or more; still shorter ones are only counted, because they occur by chance.
 
 Evaluation files are JSONL, JSON, plain text, TSV, CSV or Parquet, each also compressed with gzip or bzip2, and tar
-archives of these. Every string in them counts (questions, answers, both sentences of a pair), since nobody can know
-which field a benchmark shows to a model. Members of archives are read in place; nothing is unpacked.
+archives of these. Every string in them counts (questions, answers, both sentences of a pair), because which field a
+benchmark shows to a model is unknown. Members of archives are read in place; nothing is unpacked.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from corpusforge import errors
-from corpusforge.arrays import I64, U8, U64
+from corpusforge.arrays import I64, U8, U64, ranges
 from corpusforge.clean.ngrams import NormalWords, normal_words
 from corpusforge.clean.step import Verdict, page_verdict
 
 SHORTEST, LONGEST = 8, 13
 """Words of an n-gram: 8 in PaLM (section 8), at most 13 in GPT-3 (appendix C)."""
 REASON = "page:contaminated"
-_FILTER_BITS = 64  # bits of the filter for each n-gram: one place in 64 without one is looked up in vain
+_FILTER_BITS = 64  # bits of the filter per n-gram: one in 64 words is looked up in vain
 
 
 class Table(NamedTuple):
     """The n-grams of all evaluation files.
 
-    ``hashes[m]``: of n-grams of m words, ascending, without repeats; ``files[m]``: number in ``names`` of the first
+    ``hashes[m]``: of n-grams of m words, ascending and distinct; ``files[m]``: number in ``names`` of the first
     file that holds each. ``filter``: bits that are set for the first eight words of every n-gram.
     """
 
@@ -58,14 +58,14 @@ class Table(NamedTuple):
 
     def digest(self) -> str:
         """SHA-256 of all that decides."""
-        found = hashlib.sha256("\n".join(self.names).encode())
+        digest = hashlib.sha256("\n".join(self.names).encode())
         for length in sorted(self.hashes):
-            found.update(f"\n{length} ".encode() + self.hashes[length].tobytes() + self.files[length].tobytes())
-        return found.hexdigest()
+            digest.update(f"\n{length} ".encode() + self.hashes[length].tobytes() + self.files[length].tobytes())
+        return digest.hexdigest()
 
 
 class Hits(NamedTuple):
-    """Where a batch holds n-grams of the table, ascending: number of the first word, words, number of the file."""
+    """N-grams of the table in a batch, ascending: number of the first word, length in words, number of the file."""
 
     words: I64
     lengths: I64
@@ -94,19 +94,19 @@ class ContaminationStep:
             raise errors.InputMissing(", ".join(self.paths), what, "name the files that hold the texts")
 
     def resources(self) -> dict[str, Any]:
-        """The digest of the n-grams, and what was read for them."""
+        """The digest of the n-grams, and counts of what was read."""
         table = self._table
         counts = {"files": len(table.names), "texts": table.texts, "too_short": table.too_short}
         return {**counts, "ngrams": sum(map(len, table.hashes.values())), "digest": table.digest()}
 
     def apply(self, documents: pa.RecordBatch) -> Verdict:
-        """Drop the documents that hold an n-gram."""
+        """Drop the documents that contain an n-gram."""
         words = normal_words(documents["text"])
         hits = look_up(words, self._table)
         owners = np.searchsorted(words.offsets, hits.words, "right") - 1
         dropped = np.zeros(documents.num_rows, bool)
         dropped[owners] = True
-        # A Python loop with a reason: over dropped documents only, each by its first hit.
+        # A Python loop over dropped documents only, each by its first hit.
         firsts = np.flatnonzero(np.diff(owners, prepend=-1)).tolist()
         details = {int(owners[k]): self._detail(words, hits, k) for k in firsts}
         return page_verdict(documents, REASON, dropped, details)
@@ -121,7 +121,7 @@ class ContaminationStep:
 
 @functools.lru_cache(maxsize=2)
 def build_table(paths: tuple[str, ...], length: int) -> Table:
-    """Read evaluation files. Once a process: workers are given paths, not tables."""
+    """Read evaluation files, once per process: workers get paths, not tables."""
     names: dict[str, int] = {}
     parts: dict[int, list[tuple[U64, U64, int]]] = {}
     texts = too_short = 0
@@ -134,51 +134,50 @@ def build_table(paths: tuple[str, ...], length: int) -> Table:
         for size in range(SHORTEST, length + 1):
             places = _places(words.offsets, counts, size, whole=size < length)
             if len(places):
-                found = words.ngrams_at(places, size), words.ngrams_at(places, SHORTEST), number
-                parts.setdefault(size, []).append(found)
+                part = words.ngrams_at(places, size), words.ngrams_at(places, SHORTEST), number
+                parts.setdefault(size, []).append(part)
     hashes, files = {}, {}
-    for size, found_in in sorted(parts.items()):
-        together = np.concatenate([part[0] for part in found_in])
-        # The first of equal ones is that of the first file.
-        hashes[size], first = np.unique(together, return_index=True)
-        files[size] = np.repeat([part[2] for part in found_in], [len(part[0]) for part in found_in])[first]
-    heads = [part[1] for found_in in parts.values() for part in found_in]
+    for size, of_size in sorted(parts.items()):
+        # The first of equal hashes is that of the first file.
+        hashes[size], first = np.unique(np.concatenate([part[0] for part in of_size]), return_index=True)
+        files[size] = np.repeat([part[2] for part in of_size], [len(part[0]) for part in of_size])[first]
+    heads = [part[1] for of_size in parts.values() for part in of_size]
     return Table(tuple(names), hashes, files, _filter_of(heads), texts, too_short)
 
 
 def _places(offsets: I64, counts: I64, size: int, *, whole: bool) -> I64:
-    """First words of the n-grams of ``size`` words: of texts of just that length (``whole``), or of all long enough."""
+    """First words of the n-grams of ``size`` words: of texts of that length (``whole``), or of all that are long
+    enough."""
     if whole:
         return np.asarray(offsets[:-1][counts == size])
-    many = np.maximum(counts - size + 1, 0)
-    return np.asarray(np.arange(many.sum()) + np.repeat(offsets[:-1] - (np.cumsum(many) - many), many))
+    return ranges(offsets[:-1], np.maximum(counts - size + 1, 0))
 
 
 def _filter_of(heads: list[U64]) -> U8:
-    """A bit set for each head; the number of bits is a power of two."""
+    """A bit array with a bit set for each head; its size is a power of two."""
     power = max(16, (_FILTER_BITS * sum(map(len, heads))).bit_length())
-    marks = np.zeros(1 << (power - 3), np.uint8)
+    bits = np.zeros(1 << (power - 3), np.uint8)
     for head in heads:
         bit = head >> np.uint64(64 - power)
-        np.bitwise_or.at(marks, bit >> np.uint64(3), np.uint8(1) << (bit & np.uint64(7)).astype(np.uint8))
-    return marks
+        np.bitwise_or.at(bits, bit >> np.uint64(3), np.uint8(1) << (bit & np.uint64(7)).astype(np.uint8))
+    return bits
 
 
 def look_up(words: NormalWords, table: Table) -> Hits:
-    """Every n-gram of the table in a batch; of several that begin at one word the shortest."""
+    """Every n-gram of the table in a batch; of those that begin at the same word the shortest."""
     heads = words.ngrams(SHORTEST)
     bit = heads >> np.uint64(65 - (8 * len(table.filter)).bit_length())
-    marked = np.flatnonzero(table.filter[bit >> np.uint64(3)] >> (bit & np.uint64(7)).astype(np.uint8) & 1)
-    left = words.offsets[np.searchsorted(words.offsets, marked, "right")] - marked
-    lengths, files = np.zeros(len(marked), np.int64), np.zeros(len(marked), np.int64)
+    likely = np.flatnonzero(table.filter[bit >> np.uint64(3)] >> (bit & np.uint64(7)).astype(np.uint8) & 1)
+    left = words.offsets[np.searchsorted(words.offsets, likely, "right")] - likely
+    lengths, files = np.zeros(len(likely), np.int64), np.zeros(len(likely), np.int64)
     for size, known in table.hashes.items():
-        open_ = np.flatnonzero((left >= size) & (lengths == 0))
-        hashes = words.ngrams_at(marked[open_], size)
+        rest = np.flatnonzero((left >= size) & (lengths == 0))
+        hashes = words.ngrams_at(likely[rest], size)
         at = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
         same = known[at] == hashes
-        lengths[open_[same]], files[open_[same]] = size, table.files[size][at[same]]
+        lengths[rest[same]], files[rest[same]] = size, table.files[size][at[same]]
     hit = lengths > 0
-    return Hits(marked[hit], lengths[hit], files[hit])
+    return Hits(likely[hit], lengths[hit], files[hit])
 
 
 BATCH_BYTES = 1 << 20
@@ -187,7 +186,7 @@ MOST_TEXT = 1 << 29
 MOST_ROW = 1 << 26
 """Characters of a line, or of a row of CSV."""
 MOST_JSON = 1 << 28
-"""Bytes of what is read at once, unpacked: a .json file, a Parquet file within an archive, a row group of Parquet."""
+"""Bytes read at once, unpacked: a .json file, a Parquet file within an archive, a row group of Parquet."""
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 _PACKED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _MEND = "give .jsonl, .json, .txt, .tsv, .csv or .parquet, also as .gz, .bz2 or .xz, or a .tar of them"
@@ -199,21 +198,21 @@ class _TooLarge(Exception):
 
 
 def evaluation_texts(paths: Iterable[str]) -> Iterator[tuple[str, pa.StringArray]]:
-    """Columns of texts and the name of the file they are from, in the order of the names.
+    """Columns of texts with the name of their file, in the order of the names.
 
-    ``paths``: local, or URLs that fsspec knows (``gs://``). Of a folder all files are read that have a known ending.
-    Raises `errors.InputMissing`, `errors.InputUnreadable`, the latter also above `MOST_TEXT` and the other limits.
+    ``paths``: local, or URLs that fsspec knows (``gs://``). In a folder all files with a known ending are read. Raises
+    `errors.InputMissing`, `errors.InputUnreadable`, the latter also above `MOST_TEXT` and the other limits.
     """
     total = 0
     for given in paths:
         try:
             system, root = fsspec.core.url_to_fs(given)
-            named = _files(system, root, given)
+            files = _files(system, root, given)
         except (OSError, ValueError, ImportError) as error:
             line = " ".join(str(error).split())
             raise errors.InputMissing(given, f"cannot be looked into ({line})", "check the path") from None
-        for name, path in named:
-            typed = given.rstrip("/") + "/".join(["", *name.split("/")[1:]])  # what was typed, and the way below it
+        for name, path in files:
+            typed = given.rstrip("/") + "/".join(["", *name.split("/")[1:]])  # the path as the user wrote it
             with system.open(path, "rb") as stream:
                 for batch_name, batch in _guarded(name, typed, stream):
                     total += batch.nbytes
@@ -224,12 +223,12 @@ def evaluation_texts(paths: Iterable[str]) -> Iterator[tuple[str, pa.StringArray
 
 
 def _files(system: Any, root: str, given: str) -> list[tuple[str, str]]:
-    """Files below a path with their names: from the folder's own name on, or the file's."""
+    """Files below a path with their names, which begin with the folder's own name or are the file's."""
     root = root.rstrip("/")
     if system.isdir(root):
         parent = len(root) - len(root.rpartition("/")[2])
-        found = [(path[parent:], path) for path in system.find(root)]
-        return sorted((name, path) for name, path in found if _kind(name) or name.endswith(_ARCHIVES))
+        files = [(path[parent:], path) for path in system.find(root)]
+        return sorted((name, path) for name, path in files if _kind(name) or name.endswith(_ARCHIVES))
     if not system.exists(root):
         raise errors.InputMissing(given, "no such evaluation file or folder", "check the path")
     return [(root.rpartition("/")[2], root)]
@@ -284,7 +283,7 @@ def _batches(texts: Iterator[str]) -> Iterator[pa.StringArray]:
     rows: list[str] = []
     size = 0
     for text in texts:
-        # A surrogate has no UTF-8; JSON can hold one.
+        # JSON can hold a surrogate, which has no UTF-8.
         rows.append(text.encode("utf-8", "replace").decode())
         size += len(text)
         if size >= BATCH_BYTES:
@@ -327,7 +326,7 @@ def _of_json(stream: Any) -> Iterator[str]:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """All strings in a JSON value or an Arrow row, depth first; names of fields are none of them."""
+    """All strings in a JSON value or an Arrow row, depth first, without names of fields."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -337,7 +336,7 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def _of_text(stream: Any) -> Iterator[str]:
-    """Lines; cells where a line has tabs, as GLUE's own .txt files do."""
+    """Lines, or cells where a line has tabs, as in GLUE's own .txt files."""
     for line in _lines(stream):
         yield from line.rstrip("\n").split("\t")
 

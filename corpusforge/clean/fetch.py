@@ -2,8 +2,8 @@
 2.0).
 
 They come from a local folder or from their public homes at pinned commits, and go to the user's cache folder. All files
-are checked by SHA-256 before the first is put in place, each under a temporary name. Proxies are those of the
-environment (HTTPS_PROXY, HTTP_PROXY, NO_PROXY), as `urllib.request` reads them.
+are checked by SHA-256 before the first is moved into place. Proxies are those of the environment (HTTPS_PROXY,
+HTTP_PROXY, NO_PROXY), as `urllib.request` reads them.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ LISTS = {
     "tr": ("6c7ae03baee0f3fdc22eed169030567669005dad9a1923e0b571c4bd4f2f2ab5",),
     "zh": ("a1d9aa037c8b039ef3b40148b3364ce2ca62ce4a955b7082a16ad99f6cbd1bc0",),
 }
-"""SHA-256 of each list (ibid., url_checksums/c4.txt); English also as it stands at the commit of the others."""
+"""SHA-256 of each list (ibid., url_checksums/c4.txt); of English also at the commit of the others."""
 
 _PUNKT_URL = "https://raw.githubusercontent.com/nltk/nltk_data/gh-pages/packages/tokenizers/punkt_tab.zip"
 PUNKT = {
@@ -81,8 +81,8 @@ def fetch(what: str, source: str | None = None, *, opener: Opener | None = None)
     ``source``: a local folder to take the files from. Raises `errors.InputMissing`, `errors.InputUnreadable` (wrong
     content) or `errors.ResourceMissing` (cannot be reached).
     """
-    found = _badwords if what == "badwords" else _punkt
-    files = list(found(source, opener or _read_url))  # all are checked before the first is written
+    read = _badwords if what == "badwords" else _punkt
+    files = list(read(source, opener or _read_url))  # all are checked before the first is written
     folder = cache_folder("badwords" if what == "badwords" else "nltk_data")
     try:
         for name, content in files:
@@ -180,7 +180,7 @@ def _open(opener: Opener, url: str, what: str) -> bytes:
 
 
 def _read_url(url: str) -> bytes:
-    import urllib.request  # 40 ms, and cleaning reads this module for the names of lists
+    import urllib.request  # 40 ms, and cleaning imports this module for the names of lists
 
     opener = urllib.request.build_opener()  # `urlopen` would keep the proxies of its first call
     with opener.open(url, timeout=TIMEOUT_SECONDS) as answer:
@@ -188,7 +188,7 @@ def _read_url(url: str) -> bytes:
         expected = answer.headers.get("Content-Length", "")
     if len(content) > MOST_BYTES:
         raise ValueError(f"the answer has more than {MOST_BYTES >> 20} MiB")
-    # Python's own check does not see a truncated answer when a limit is given to read.
+    # Python does not detect a truncated answer if `read` has a limit.
     if expected.isdigit() and len(content) < int(expected):
         raise ValueError(f"the connection ended at {len(content)} of {expected} bytes")
     return content

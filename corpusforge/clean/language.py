@@ -1,10 +1,10 @@
 """Keep pages in one language: the step, and the three detectors it can use.
 
 C4 3.1.0 requires the best guess of langdetect with seed 0 to be English with probability 0.99 or more
-(tensorflow-datasets 4.9.10, ``text/c4_utils.py``, `detect_english`); no answer drops the page. A guess depends on the
-text alone. ``langdetect`` gives what the package langdetect 1.0.9 answers with seed 0 in a new detector for every text,
-computed by columns (`langdetect`); ``fast`` gives what resiliparse's ``detect_fast`` answers; ``cascade`` runs
-resiliparse first and langdetect on every page where the result is not clear.
+(tensorflow-datasets 4.9.10, ``text/c4_utils.py``, `detect_english`); a page without an answer is dropped. A guess
+depends on the text alone. ``langdetect`` gives the answers of the package langdetect 1.0.9 with seed 0 and a new
+detector for every text, computed by columns (`langdetect`); ``fast`` gives those of resiliparse's ``detect_fast``;
+``cascade`` runs resiliparse first and langdetect on every page where the result is not clear.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SEED = 0
 
 
 def check_language(language: str, detector: str) -> None:
-    """Raises `errors.RecipeInvalid` for a language the detector never answers: every page would be dropped."""
+    """Raises `errors.RecipeInvalid` for a language that the detector never answers: every page would be dropped."""
     known = languages_of(detector)
     if language not in known:
         raise errors.RecipeInvalid("clean.language", f"{detector} knows no '{language}'", f"known: {', '.join(known)}")
@@ -42,7 +42,7 @@ def check_language(language: str, detector: str) -> None:
 class LanguageStep:
     """Keeps pages in one language and writes it into their column ``language``.
 
-    ``detector``: one of `detectors.DETECTORS`. ``min_probability`` binds answers of langdetect only.
+    ``detector``: one of `DETECTORS`. ``min_probability`` applies to answers of langdetect only.
     """
 
     language: str
@@ -63,7 +63,7 @@ class LanguageStep:
         return {"detector": libraries_of(self.detector)}
 
     def apply(self, documents: pa.RecordBatch) -> Verdict:
-        """Guess the language of every text."""
+        """Drop pages in other languages."""
         guesses = guess_languages(documents["text"], self.detector, self.language)
         other = ~guesses.are(self.language, self.min_probability)
         details = {n: guesses.detail(n) for n in np.flatnonzero(other).tolist()}
@@ -72,22 +72,22 @@ class LanguageStep:
 
 
 NAMED = 0.1
-"""A language with no more than this probability is not named (langdetect 1.0.9, ``detector.py``, PROB_THRESHOLD)."""
+"""A language is an answer only above this probability (langdetect 1.0.9, ``detector.py``, PROB_THRESHOLD)."""
 
 GROUP_CHARACTERS = 1 << 22
-"""Characters of text whose n-grams are held at once, about 12 bytes each. No result depends on it."""
+"""Characters of text whose n-grams are in memory at once, about 12 bytes each. No result depends on it."""
 
 CLEARLY_IN, CLEARLY_OUT, CLEAR_CHARACTERS = 50, 80, 150
 """The cascade trusts resiliparse where a page is long enough and the requested language leads all others by 50 ranks,
 or trails the best by 80. Chosen on 58,000 parts of the texts that `benchmarks/language_vs_langdetect.py`
 reads: these values decide half of them and differ from langdetect on 0.03 % of all; 40 and 60 would decide a tenth
 more and differ on 0.17 %. docs/cleaning.md has the rates by kind of text."""
-_NO_CUTOFF = 1 << 30  # of detect_fast: name a language however far the text is from it
+_NO_CUTOFF = 1 << 30  # of detect_fast: answer a language however far the text is from it
 
 
 class Guesses(NamedTuple):
-    """``languages``: as the detector names them, null: no answer. ``scores``: probabilities of langdetect, or ranks of
-    resiliparse (lower is surer; never below 2). Zero without an answer."""
+    """``languages``: as the detector names them, null for no answer. ``scores``: probabilities of langdetect, or ranks
+    of resiliparse (lower is surer; never below 2); 0 without an answer."""
 
     languages: pa.StringArray
     scores: F64
@@ -100,14 +100,14 @@ class Guesses(NamedTuple):
         )
 
     def are(self, wanted: str, min_probability: float) -> Bools:
-        """Which texts count as being in a language, "zh" or with a region "zh-cn"; the probability binds langdetect."""
+        """Which texts are in a language, "zh" or with a region "zh-cn"; the probability applies to langdetect only."""
         names = [n for n in pc.unique(self.languages.drop_null()).to_pylist() if wanted in (n, n.split("-")[0])]
         named = pc.is_in(self.languages, value_set=pa.array(names, pa.string())).to_numpy(zero_copy_only=False)
         return np.asarray(named & ((self.scores > 1) | (self.scores >= min_probability)))
 
 
 def guess_languages(texts: pa.StringArray, detector: str, wanted: str = "en") -> Guesses:
-    """The best guess for every text. ``wanted`` is what the cascade asks about; the others do not look at it."""
+    """The best guess for every text. ``wanted``: the language that the cascade asks about; the others ignore it."""
     if detector == "cascade":
         return _cascade(texts, wanted)
     return _by_langdetect(texts) if detector == "langdetect" else _by_resiliparse(texts)
@@ -129,11 +129,11 @@ def libraries_of(detector: str) -> str:
 
 
 def langdetect_probabilities(texts: pa.StringArray) -> F64:
-    """One row a text, one column a language of `langdetect_profiles.profiles`; zeros where the package finds nothing
-    to go by and raises."""
+    """A row for each text, a column for each language of `langdetect_profiles.profiles`; zeros where the package finds
+    no usable text and raises."""
     table = langdetect_profiles.profiles()
-    found = [probabilities(find_ngrams(prepare(group), table), table, SEED) for group in _groups(texts)]
-    return np.concatenate(found) if found else np.zeros((0, len(table.languages)))
+    rows = [probabilities(find_ngrams(prepare(group), table), table, SEED) for group in _groups(texts)]
+    return np.concatenate(rows) if rows else np.zeros((0, len(table.languages)))
 
 
 def _groups(texts: pa.StringArray) -> Iterator[pa.StringArray]:
@@ -157,34 +157,34 @@ def _by_resiliparse(texts: pa.StringArray) -> Guesses:
     from resiliparse.parse.lang import detect_fast
 
     # A Python loop with a reason: the library takes one text at a time, and a text is kilobytes.
-    found = [detect_fast(text) for text in texts.to_pylist()]
-    names = [None if name == "unknown" else name for name, _ in found]
-    return Guesses(pa.array(names, pa.string()), np.array([float(rank) for _, rank in found]))
+    answers = [detect_fast(text) for text in texts.to_pylist()]
+    names = [None if name == "unknown" else name for name, _ in answers]
+    return Guesses(pa.array(names, pa.string()), np.array([float(rank) for _, rank in answers]))
 
 
 def _cascade(texts: pa.StringArray, wanted: str) -> Guesses:
-    # Of Chinese langdetect has two kinds and seldom is sure of one: only what clearly is not Chinese is clear.
+    # langdetect has two profiles of Chinese and is seldom sure of one: only pages that are not Chinese can be clear.
     single = wanted in langdetect_profiles.languages()
     # A Python loop for the same reason.
-    found = [_clear(text, wanted, single) for text in texts.to_pylist()]
-    open_ = np.flatnonzero([answer is None for answer in found])
-    exact = _by_langdetect(texts.take(pa.array(open_)))
-    names, scores = [a[0] if a else None for a in found], np.array([a[1] if a else 0.0 for a in found])
-    for number, name in zip(open_.tolist(), exact.languages.to_pylist(), strict=True):
+    answers = [_clear(text, wanted, single) for text in texts.to_pylist()]
+    unclear = np.flatnonzero([answer is None for answer in answers])
+    exact = _by_langdetect(texts.take(pa.array(unclear)))
+    names, scores = [a[0] if a else None for a in answers], np.array([a[1] if a else 0.0 for a in answers])
+    for number, name in zip(unclear.tolist(), exact.languages.to_pylist(), strict=True):
         names[number] = name
-    scores[open_] = exact.scores
+    scores[unclear] = exact.scores
     return Guesses(pa.array(names, pa.string()), scores)
 
 
 def _clear(text: str, wanted: str, single: bool) -> tuple[str, float] | None:
-    """Language and rank of a page that is clearly in a language or clearly not; None: ask langdetect."""
+    """Language and rank of a page that is clearly in the language or clearly not; None: use langdetect."""
     from resiliparse.parse.lang import detect_fast
 
     if len(text) < CLEAR_CHARACTERS:
         return None
-    found: Any = detect_fast(text, cutoff=_NO_CUTOFF, n_results=2)
-    (best, rank), (_, second) = found
+    answers: Any = detect_fast(text, cutoff=_NO_CUTOFF, n_results=2)
+    (best, rank), (_, second) = answers
     if best == wanted:
         return (best, float(rank)) if single and second - rank >= CLEARLY_IN else None
-    found = detect_fast(text, cutoff=_NO_CUTOFF, langs=[wanted])
-    return (best, float(rank)) if found[1] - rank >= CLEARLY_OUT else None
+    answer = detect_fast(text, cutoff=_NO_CUTOFF, langs=[wanted])
+    return (best, float(rank)) if answer[1] - rank >= CLEARLY_OUT else None
