@@ -1,4 +1,4 @@
-"""Small document shards with repeats, written as a finished stage would."""
+"""Small document shards with duplicates, written as a finished stage would."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _VERBS = [
 
 
 def sentences(seed: int, count: int) -> list[str]:
-    """Sentences drawn from a small world, so that some come again."""
+    """Sentences drawn from a small set, so that some recur."""
     rng = np.random.default_rng(seed)
     nouns, verbs = rng.choice(_NOUNS, (count, 2)), rng.choice(_VERBS, count)
     numbers = rng.integers(0, 1000, count)

@@ -1,4 +1,4 @@
-"""As much of Google's services as submitting a job needs, on this machine: storage and the jobs API."""
+"""Fakes of the services of Google that submitting a job needs, on this machine: storage and the jobs API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BUCKET = "corpusforge-test"
 
 @dataclass
 class FakeDataflow:
-    """``options``: flags for a pipeline; ``jobs``: what was submitted; `staged`: what lies in the bucket."""
+    """``options``: flags for a pipeline; ``jobs``: what was submitted; `staged`: what is in the bucket."""
 
     storage: str
     jobs_port: int

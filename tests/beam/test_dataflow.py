@@ -1,4 +1,4 @@
-"""The graphs as Dataflow would get them: built, staged and submitted to fakes on this machine."""
+"""The graphs as Dataflow would receive them: built, staged and submitted to fakes on this machine."""
 
 from __future__ import annotations
 
@@ -80,19 +80,19 @@ def test_clean_is_submitted(dataflow: FakeDataflow) -> None:
     own = ["--input", f"gs://{BUCKET}/crawl/*.warc.gz", "--detector", "fast", "--sentences", "builtin"]
     main_of("clean").main([*own, "--badwords", "off", *flags(dataflow, "clean")])
     graph = submitted(dataflow)
-    found = steps(graph)
+    names = steps(graph)
     for name in ("ReadDocuments/Plan", "ReadDocuments/Spread", "ReadDocuments/Read", "CleanDocuments/Clean"):
-        assert name in found
-    assert {"WriteDocuments/Write", "WriteRejects/Write", "WriteManifest/Write"} <= found
-    assert not any("ByHash" in name for name in found)
+        assert name in names
+    assert {"WriteDocuments/Write", "WriteRejects/Write", "WriteManifest/Write"} <= names
+    assert not any("ByHash" in name for name in names)
     assert b"RecordBatchCoder" in coders(graph)
 
 
 def test_dedupe_is_submitted(dataflow: FakeDataflow) -> None:
     main_of("dedupe").main(["--input", f"gs://{BUCKET}/clean", *flags(dataflow, "dedupe")])
-    found = steps(submitted(dataflow))
+    names = steps(submitted(dataflow))
     for name in ("Hash", "ByHash", "FindDuplicates", "ByBatch", "Ask", "Join", "Cut"):
-        assert f"DedupeSpans/{name}" in found
+        assert f"DedupeSpans/{name}" in names
 
 
 def test_words_and_instances_are_submitted(dataflow: FakeDataflow, tmp_path: Path) -> None:
@@ -105,17 +105,17 @@ def test_words_and_instances_are_submitted(dataflow: FakeDataflow, tmp_path: Pat
     dataflow.jobs.clear()
     own = ["--input", f"gs://{BUCKET}/dedupe", "--vocab", str(tmp_path), "--format", "segment-pair"]
     main_of("instances").main([*own, *flags(dataflow, "instances")])
-    found = steps(submitted(dataflow))
+    names = steps(submitted(dataflow))
     for name in ("Encode", "Smallest", "TakeNegatives", "Build"):
-        assert f"BuildInstances/{name}" in found
+        assert f"BuildInstances/{name}" in names
 
 
 def test_a_stage_puts_no_list_of_units_into_the_graph(dataflow: FakeDataflow, tmp_path: Path) -> None:
-    many = units(2000)
+    all_units = units(2000)
     work = CountingWork(str(tmp_path))
     engine = BeamEngine(runner="DataflowRunner", options=tuple(dataflow.options))
-    sizes = [u.bytes for u in many]
-    engine.map(work, many, sizes, label="count", folder=str(tmp_path), progress=Silent())
+    sizes = [u.bytes for u in all_units]
+    engine.map(work, all_units, sizes, label="count", folder=str(tmp_path), progress=Silent())
     graph = submitted(dataflow)
     assert b"unit-1234" not in graph.SerializeToString()
     assert {"Listed", "ReadList", "Spread", "count"} <= {name.split("/")[0] for name in steps(graph)}

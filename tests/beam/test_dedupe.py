@@ -97,10 +97,10 @@ def test_documents_give_what_the_stage_gives(size: int, keep: str, tmp_path: Pat
     assert content(tmp_path / "stage", "clusters")[1] > content(tmp_path / "stage", "repeats")[1] > 15
 
 
-def test_nothing_alike_and_nothing_at_all() -> None:
+def test_no_similar_documents_and_no_documents() -> None:
     def all_of(rows: pa.RecordBatch) -> Any:
-        def check(found: list[pa.RecordBatch]) -> None:
-            assert sorted(i for batch in found for i in batch["id"].to_pylist()) == sorted(rows["id"].to_pylist())
+        def check(outputs: list[pa.RecordBatch]) -> None:
+            assert sorted(i for batch in outputs for i in batch["id"].to_pylist()) == sorted(rows["id"].to_pylist())
 
         return check
 

@@ -1,4 +1,4 @@
-"""The engine on Beam runners: units run and counted, blocks shuffled, errors that come back as they are."""
+"""The engine on Beam runners: units run and counted, blocks shuffled, errors raised unchanged."""
 
 from __future__ import annotations
 
@@ -59,12 +59,14 @@ def content(folder: Path) -> str:
 
 
 def test_units_on_a_beam_runner_give_the_same_and_are_counted(tmp_path: Path) -> None:
-    many, here, there = units(), tmp_path / "here", tmp_path / "there"
-    sizes = [u.bytes for u in many]
-    straight = BeamEngine(1).map(CountingWork(str(here)), many, sizes, label="x", folder=str(here), progress=Silent())
+    all_units, here, there = units(), tmp_path / "here", tmp_path / "there"
+    sizes = [u.bytes for u in all_units]
+    straight = BeamEngine(1).map(
+        CountingWork(str(here)), all_units, sizes, label="x", folder=str(here), progress=Silent()
+    )
     work = CountingWork(str(there))
     for resumed in (False, True):
-        results = Elsewhere().map(work, many, sizes, label="x", folder=str(there), progress=Silent())
+        results = Elsewhere().map(work, all_units, sizes, label="x", folder=str(there), progress=Silent())
         assert [dataclasses.replace(r, resumed=False) for r in results] == straight
         assert {r.resumed for r in results} == {resumed}
         assert Elsewhere.counted == {"line:odd": sum(r.tallies["line:odd"]["rows"] for r in results if r.tallies)}
@@ -74,9 +76,9 @@ def test_units_on_a_beam_runner_give_the_same_and_are_counted(tmp_path: Path) ->
 
 @pytest.mark.parametrize("engine", [BeamEngine(1, "DirectRunner"), Elsewhere()])
 def test_progress(engine: BeamEngine, tmp_path: Path) -> None:
-    many, seen = units(), Recorded()
-    work, sizes = CountingWork(str(tmp_path)), [u.bytes for u in many]
-    engine.map(work, many, sizes, label="count", folder=str(tmp_path), progress=seen)
+    all_units, seen = units(), Recorded()
+    work, sizes = CountingWork(str(tmp_path)), [u.bytes for u in all_units]
+    engine.map(work, all_units, sizes, label="count", folder=str(tmp_path), progress=seen)
     assert seen.done == sum(sizes)
     begun = f"start count {sum(sizes)} bytes"
     if engine.is_local:

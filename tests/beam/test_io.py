@@ -32,10 +32,10 @@ def test_shards_are_read_back_in_bounded_batches(tmp_path: Path) -> None:
         _ = written | transforms.WriteManifest(out, "made", ("documents", "rejects"))
     assert finished(tmp_path, "rejects")[1] == 0
 
-    def check(found: list[pa.RecordBatch]) -> None:
-        assert len(found) > 3
+    def check(read: list[pa.RecordBatch]) -> None:
+        assert len(read) > 3
         digest = ContentDigest()
-        for batch in found:
+        for batch in read:
             digest.add(batch)
         assert digest.hex() == finished(tmp_path, "documents")[0]
 

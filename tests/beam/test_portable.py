@@ -35,10 +35,10 @@ HERE = Path(__file__).parent
 
 def _serve(command: list[str], port_file: Path, log: Path) -> tuple[subprocess.Popen[bytes], int]:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # workers are started as "python"
-    found = {**os.environ, "PATH": path, "PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parent.parent)])}
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parent.parent)])}
     with log.open("wb") as sink:
         process = subprocess.Popen(
-            [sys.executable, *command], stdout=sink, stderr=sink, env=found, start_new_session=True
+            [sys.executable, *command], stdout=sink, stderr=sink, env=environment, start_new_session=True
         )
     deadline = time.monotonic() + 60
     while not port_file.exists() or not port_file.read_text():
@@ -74,11 +74,11 @@ def portable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BeamEngine]:
 
 
 def test_units_run_elsewhere_and_errors_come_back(portable: BeamEngine, tmp_path: Path) -> None:
-    many = units()
-    sizes = [u.bytes for u in many]
+    all_units = units()
+    sizes = [u.bytes for u in all_units]
 
     def run(work: CountingWork, engine: BeamEngine) -> object:
-        return engine.map(work, many, sizes, label="count", folder=work.output, progress=Silent())
+        return engine.map(work, all_units, sizes, label="count", folder=work.output, progress=Silent())
 
     with pytest.raises(errors.InputUnreadable) as raised:
         run(CountingWork(str(tmp_path / "there"), fail_at=3, how="known"), portable)
@@ -107,10 +107,10 @@ def test_the_line_gives_the_digests_of_the_local_run(portable: BeamEngine, tmp_p
         counts, statistics = select_counts(read_blocks(words), min_count=1, max_words=10**6)
         learned = learn(counts, sections.Vocab(size=512, unused=16)).vocab
         build.run(engine, section, 7, learned, shards, str(out / "instances"), Silent())
-        found = [content(out / name, table) for name in ("clean", "newest") for table in ("documents", "rejects")]
-        found += [content(out / "dedupe", table) for table in ("documents", "repeats")]
-        found += [content(out / "instances", table) for table in ("train", "heldout")]
-        seen.append((found, statistics, learned.digest))
+        contents = [content(out / name, table) for name in ("clean", "newest") for table in ("documents", "rejects")]
+        contents += [content(out / "dedupe", table) for table in ("documents", "repeats")]
+        contents += [content(out / "instances", table) for table in ("train", "heldout")]
+        seen.append((contents, statistics, learned.digest))
     assert seen[0] == seen[1]
     assert min(rows for _, rows in seen[0][0]) > 0
 
@@ -126,4 +126,4 @@ def test_instances_of_every_kind_have_the_digests_of_the_local_run(portable: Bea
             build.run(engine, section, 7, learned, given, str(out), Silent())
             seen.append([content(out, table) for table in ("train", "heldout")])
         assert seen[0] == seen[1]
-        assert min(found for _, found in seen[0]) > 0
+        assert min(rows for _, rows in seen[0]) > 0

@@ -1,4 +1,4 @@
-"""What the command line says to wrong words: one line that names what was typed and what mends it."""
+"""Errors of the command line: one line that names what was typed and how to mend it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def error_of(*words: str) -> str:
     return str(done.exception)
 
 
-def test_a_path_that_does_not_exist_is_no_recipe(tmp_path: Path) -> None:
+def test_a_missing_path_is_not_taken_for_a_recipe(tmp_path: Path) -> None:
     nothing = "no such file or folder; check the path"
     assert error_of("inspect", "NO_SUCH") == f"NO_SUCH: {nothing}"
     assert error_of("inspect", str(tmp_path / "none")).endswith(nothing)
@@ -28,8 +28,8 @@ def test_a_path_that_does_not_exist_is_no_recipe(tmp_path: Path) -> None:
 
 def test_a_stage_that_the_recipe_does_not_have(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text('stages = ["clean", "dedupe"]\n')
-    said = error_of("run", str(tmp_path / "mine.toml"), "--output", str(tmp_path / "out"), "--until", "pretrain")
-    assert said == "--until: the recipe mine has no stage pretrain; its stages: clean, dedupe"
+    message = error_of("run", str(tmp_path / "mine.toml"), "--output", str(tmp_path / "out"), "--until", "pretrain")
+    assert message == "--until: the recipe mine has no stage pretrain; its stages: clean, dedupe"
     assert not (tmp_path / "out").exists()
 
 
@@ -37,10 +37,10 @@ def test_several_ranks_of_a_run_are_refused_in_one_line(tmp_path: Path, monkeypa
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "0")
     words = ["run", "quickstart", "--output", str(tmp_path / "out")]
-    said = error_of(*words)
-    assert said.startswith("run: torchrun started 2 processes of it")
-    assert "--until build-instances" in said
-    assert "\n" not in said
+    message = error_of(*words)
+    assert message.startswith("run: torchrun started 2 processes of it")
+    assert "--until build-instances" in message
+    assert "\n" not in message
     monkeypatch.setenv("RANK", "1")
     other = CliRunner().invoke(cli, words)
     assert (other.exit_code, other.output) == (1, "")
@@ -49,15 +49,15 @@ def test_several_ranks_of_a_run_are_refused_in_one_line(tmp_path: Path, monkeypa
     assert (other.exit_code, other.output) == (0, "")  # the first rank tells the plan of all
 
 
-def test_run_offers_no_flag_that_it_refuses() -> None:
+def test_run_has_no_flag_recipe() -> None:
     assert "--recipe" not in CliRunner().invoke(cli, ["run", "--help"]).output
     assert "--recipe" in CliRunner().invoke(cli, ["clean", "--help"]).output
 
 
 @pytest.mark.parametrize("megabytes", ["64", "256", "399"])
 def test_a_budget_too_small_names_its_flag_and_one_minimum(megabytes: str, tmp_path: Path) -> None:
-    said = error_of("dedupe", str(tmp_path), "--output", str(tmp_path / "out"), "--memory-budget", megabytes)
-    assert said == f"--memory-budget: dedupe.memory_megabytes = {megabytes}; it must be at least 400"
+    message = error_of("dedupe", str(tmp_path), "--output", str(tmp_path / "out"), "--memory-budget", megabytes)
+    assert message == f"--memory-budget: dedupe.memory_megabytes = {megabytes}; it must be at least 400"
 
 
 def test_the_minimum_of_the_setting_is_that_of_the_plan() -> None:
@@ -68,7 +68,7 @@ def test_the_minimum_of_the_setting_is_that_of_the_plan() -> None:
         memory.plan(399 << 20, 1, 0)
 
 
-def test_a_binary_file_is_no_pack_and_no_recipe(tmp_path: Path) -> None:
+def test_a_binary_file_is_refused_as_pack_and_as_recipe(tmp_path: Path) -> None:
     path, words = str(tmp_path / "binary.toml"), ["clean", str(tmp_path), "--output", str(tmp_path / "out")]
     (tmp_path / "binary.toml").write_bytes(bytes(range(255, -1, -1)))
     assert error_of(*words, "--rules", path) == f"{path}: not a text file; name the TOML file of a rule pack"
@@ -76,7 +76,7 @@ def test_a_binary_file_is_no_pack_and_no_recipe(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["dedupe", "train-vocab", "pretrain"])
-def test_a_file_is_no_stage_and_neither_is_nothing(command: str, tmp_path: Path) -> None:
+def test_a_file_or_a_missing_folder_is_refused_as_a_stage(command: str, tmp_path: Path) -> None:
     path, out = str(tmp_path / "t5.jsonl"), ["--output", str(tmp_path / "out")]
     assert error_of(command, path, *out) == f"{path}: no such folder; name that of a finished stage"
     (tmp_path / "t5.jsonl").write_text("{}")
@@ -84,7 +84,7 @@ def test_a_file_is_no_stage_and_neither_is_nothing(command: str, tmp_path: Path)
     assert error_of(command, path, *out) == f"{path}: is a file; {mend}"
 
 
-def test_help_shows_the_default_of_a_yes_or_no_as_it_is_typed() -> None:
+def test_help_shows_the_default_of_a_switch_as_it_is_typed() -> None:
     words = " ".join(CliRunner().invoke(cli, ["pretrain", "--help"], terminal_width=400).output.split())
     assert "attention within each [default: --packing]" in words
     assert "torch.compile the model [default: --no-compile]" in words

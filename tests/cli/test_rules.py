@@ -34,13 +34,13 @@ def test_a_pack_is_shown_with_its_sources(name: str, capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize("more", [[], ["--toml"]])
 @pytest.mark.parametrize("name", list_packs())
-def test_what_is_shown_to_a_file_is_the_pack(name: str, more: list[str], tmp_path: Path) -> None:
+def test_a_pack_written_to_a_file_is_the_same_pack(name: str, more: list[str], tmp_path: Path) -> None:
     shown = CliRunner().invoke(cli, ["rules", "show", name, *more])
     assert shown.exit_code == 0, shown.output
-    mine = tmp_path / "my.toml"
-    mine.write_text(shown.output, "utf-8")
-    ours, theirs = load_pack(str(mine)), load_pack(name)
-    assert (ours.values(), ours.sources, ours.kind) == (theirs.values(), theirs.sources, theirs.kind)
+    path = tmp_path / "my.toml"
+    path.write_text(shown.output, "utf-8")
+    copied, original = load_pack(str(path)), load_pack(name)
+    assert (copied.values(), copied.sources, copied.kind) == (original.values(), original.sources, original.kind)
 
 
 def test_names_are_folded_and_never_cut(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,7 +76,7 @@ def test_a_pack_does_not_differ_from_itself(capsys: pytest.CaptureFixture[str]) 
     assert "do not differ" in capsys.readouterr().out
 
 
-def test_a_title_that_means_harm_is_shown_as_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_markup_in_a_title_is_shown_as_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(
         'kind = "patterns"\ntitle = "[red]x[/]\\u001b[2J[link=file:///etc/passwd]y"\n'

@@ -1,4 +1,4 @@
-"""The stage clean with several packs: what its manifest says, and when a finished folder is taken for the same."""
+"""The stage clean with several packs: its manifest, and when a finished folder is up to date."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from corpusforge.shards import Manifest
 from corpusforge.stages import clean
 from corpusforge.stages.stage import Execution, Outcome
 
-MINE = """kind = "patterns"
+PACK = """kind = "patterns"
 title = "mine"
 [drop_lines]
 value = ["^Share"]
@@ -37,12 +37,12 @@ def pages(tmp_path: Path) -> Path:
 
 def run(pages: Path, output: Path, *rules: str) -> Outcome:
     values = {"input.paths": [str(pages)], "clean.rules": list(rules), "clean.language": ""}
-    made = recipe.override(Recipe(), values | {"clean.sentences": "builtin", "clean.badwords": "off"})
-    return clean.clean(made, str(output), Execution(1, "local", (), False, Silent()))
+    settings = recipe.override(Recipe(), values | {"clean.sentences": "builtin", "clean.badwords": "off"})
+    return clean.clean(settings, str(output), Execution(1, "local", (), False, Silent()))
 
 
 def test_the_manifest_has_every_pack_with_its_values(pages: Path, tmp_path: Path) -> None:
-    (tmp_path / "mine.toml").write_text(MINE)
+    (tmp_path / "mine.toml").write_text(PACK)
     run(pages, tmp_path / "out", "c4-tfds-3.1", str(tmp_path / "mine.toml"))
     manifest = Manifest.load(str(tmp_path / "out"))
     assert manifest.recipe["clean"]["rules"] == ["c4-tfds-3.1", "mine"]
@@ -53,14 +53,14 @@ def test_the_manifest_has_every_pack_with_its_values(pages: Path, tmp_path: Path
     assert manifest.tallies["line:pattern"]["rows"] == manifest.tallies["kept"]["rows"] == 20
 
 
-def test_a_pack_that_was_moved_is_the_same_and_one_that_was_changed_is_not(pages: Path, tmp_path: Path) -> None:
+def test_a_moved_pack_is_up_to_date_and_a_changed_one_is_refused(pages: Path, tmp_path: Path) -> None:
     first, second = tmp_path / "mine.toml", tmp_path / "elsewhere" / "mine.toml"
     second.parent.mkdir()
-    first.write_text(MINE)
-    second.write_text(MINE.replace("seen on many pages", "another source"))
+    first.write_text(PACK)
+    second.write_text(PACK.replace("seen on many pages", "another source"))
     assert not run(pages, tmp_path / "out", str(first)).skipped
     assert run(pages, tmp_path / "out", str(second)).skipped
-    second.write_text(MINE.replace("^Share", "^Menu"))
+    second.write_text(PACK.replace("^Share", "^Menu"))
     with pytest.raises(errors.OutputTaken):
         run(pages, tmp_path / "out", str(second))
 

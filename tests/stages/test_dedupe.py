@@ -1,4 +1,4 @@
-"""An index of signatures as an input of the stage: part of its digest by what it holds, refused where it has none."""
+"""An index of signatures as an input of the stage: part of its digest by content, refused where it has none."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def dedupe(
     upstream: str, output: Path, index: tuple[str, ...] = (), *, root: Path = Path(), **settings: object
 ) -> Outcome:
     named = tuple(str(root / name) for name in index)
-    made = Dedupe(**{"method": ("documents",), "index": named, **settings})  # type: ignore[arg-type]
-    return run_dedupe(Recipe(dedupe=made), upstream, str(output), HERE)
+    section = Dedupe(**{"method": ("documents",), "index": named, **settings})  # type: ignore[arg-type]
+    return run_dedupe(Recipe(dedupe=section), upstream, str(output), HERE)
 
 
 def read(done: Outcome, table: str) -> list[dict[str, Any]]:
@@ -49,7 +49,7 @@ def page(name: str) -> str:
     return " ".join(f"{name}{i}" for i in range(80)) + "."
 
 
-def test_an_index_is_known_by_what_it_holds(tmp_path: Path) -> None:
+def test_an_index_is_identified_by_its_content(tmp_path: Path) -> None:
     january = stage(tmp_path / "january", {"a": page("a"), "b": page("b")})
     february = stage(tmp_path / "february", {"b2": page("b"), "c": page("c")})
     first = dedupe(january, tmp_path / "d1", export_signatures=True)
@@ -69,7 +69,7 @@ def test_an_index_is_known_by_what_it_holds(tmp_path: Path) -> None:
     assert dedupe(march, tmp_path / "d3", both[::-1]).skipped
 
 
-def test_what_is_no_index_is_refused_before_the_work(tmp_path: Path) -> None:
+def test_a_folder_without_an_index_is_refused_before_the_work(tmp_path: Path) -> None:
     upstream = stage(tmp_path / "in", {"a": page("a")})
     with pytest.raises(errors.StageMismatch, match="no signatures"):
         dedupe(upstream, tmp_path / "out", (upstream,))
@@ -82,8 +82,8 @@ def test_what_is_no_index_is_refused_before_the_work(tmp_path: Path) -> None:
         dedupe(upstream, tmp_path / "out", (str(tmp_path / "index"),), method=("exact-spans",))
 
 
-def test_an_index_of_the_same_ids_is_told_apart(tmp_path: Path) -> None:
-    """Ids are of source and position, so two corpora have the same: those of an index get its name as a prefix."""
+def test_documents_of_an_index_get_a_prefix(tmp_path: Path) -> None:
+    """Ids come from source and position, so two corpora may share some: those of an index get its name as a prefix."""
     index = dedupe(stage(tmp_path / "old", {"x": page("a"), "y": page("b")}), tmp_path / "d1", export_signatures=True)
     done = dedupe(stage(tmp_path / "new", {"x": page("c"), "y": page("c"), "z": page("a")}), tmp_path / "d2", ("d1",),
                   root=tmp_path)  # fmt: skip
@@ -95,8 +95,8 @@ def test_an_index_of_the_same_ids_is_told_apart(tmp_path: Path) -> None:
     assert {row["kept"] for row in read(done, "clusters")} == {name, rows[other]["kept_document"]}
 
 
-def test_counts_are_of_the_corpus_wherever_the_index_is_in_the_order(tmp_path: Path) -> None:
-    """Each document here is alike to one of the index: as many alike pairs, whatever the ids hash to."""
+def test_counts_do_not_depend_on_the_order_of_ids(tmp_path: Path) -> None:
+    """Each document here is similar to one of the index: twelve pairs, whatever the hashes of ids."""
     old = {f"old{i}": page(f"p{i}") for i in range(12)}
     new = {f"new{i}": page(f"p{i}").replace(f"p{i}7 ", "changed ", 1) for i in range(12)}
     dedupe(stage(tmp_path / "old", old), tmp_path / "d1", export_signatures=True)
@@ -106,7 +106,7 @@ def test_counts_are_of_the_corpus_wherever_the_index_is_in_the_order(tmp_path: P
     assert counts["pairs_alike"] == counts["pairs_compared"] == done.manifest.tallies["page:in-index"]["rows"] == 12
 
 
-def test_signatures_are_of_what_is_there_in_the_end(tmp_path: Path) -> None:
+def test_signatures_are_of_the_documents_that_the_chain_keeps(tmp_path: Path) -> None:
     upstream = stage(tmp_path / "in", {"a": page("a"), "b": page("b")})
     chain = ("documents", "exact-spans")
     with pytest.raises(errors.RecipeInvalid, match="documents must come last to export signatures"):

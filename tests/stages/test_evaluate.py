@@ -1,4 +1,4 @@
-"""The command: figures in evaluation.json, tables on the terminal and in the model card, one line for what is wrong."""
+"""The command: figures in evaluation.json, tables on the terminal and in the model card, errors of one line."""
 
 from __future__ import annotations
 
@@ -55,20 +55,20 @@ def figures(folder: Path) -> Any:
 
 def test_tasks_run_together_and_fill_the_card(checkpoint: Path, data: Path, tmp_path: Path) -> None:
     words = ["--task", "glue,squad", "--glue-data", data / "glue", "--squad-data", data / "squad"]
-    said = run(checkpoint, *words, "--output", tmp_path / "out", *QUICK)
+    shown = run(checkpoint, *words, "--output", tmp_path / "out", *QUICK)
     for part in ("Fine-tuning (GLUE format)", "RTE", "mine", "average", "Questions", "exact"):
-        assert part in said
-    found = figures(tmp_path / "out")
-    assert list(found) == ["glue", "squad"]
-    assert found["glue"]["average"] == np.mean([task["score"] for task in found["glue"]["tasks"].values()])
-    assert [len(task["runs"]) for task in found["glue"]["tasks"].values()] == [2, 2]
+        assert part in shown
+    results = figures(tmp_path / "out")
+    assert list(results) == ["glue", "squad"]
+    assert results["glue"]["average"] == np.mean([task["score"] for task in results["glue"]["tasks"].values()])
+    assert [len(task["runs"]) for task in results["glue"]["tasks"].values()] == [2, 2]
     card = (checkpoint / "README.md").read_text()
     assert card.count(BEGIN) == card.count(END) == 1
     assert "| RTE |" in card
     assert "up to date" in run(checkpoint, *words, "--output", tmp_path / "out", *QUICK)
     again = run(checkpoint, *words, "--output", tmp_path / "again", *QUICK)
     assert "RTE" in again
-    assert figures(tmp_path / "again") == found  # to the bit
+    assert figures(tmp_path / "again") == results  # to the bit
     assert (checkpoint / "README.md").read_text() == card
 
 
@@ -82,7 +82,7 @@ def test_the_folder_of_a_single_task_is_data(checkpoint: Path, data: Path, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("words", "error", "said"),
+    ("words", "error", "message"),
     [
         (["--task", "glue"], errors.InputMissing, "--glue-data: the task glue needs a folder; name it"),
         (["--task", "glue,squad", "--data", "squad"], errors.InputMissing, "of its own beside that of squad"),
@@ -93,25 +93,25 @@ def test_the_folder_of_a_single_task_is_data(checkpoint: Path, data: Path, tmp_p
         (["--task", "mlm"], errors.InputMissing, "needs instances with a held-out part"),
     ],
 )
-def test_what_is_wrong_is_one_line(
-    checkpoint: Path, data: Path, tmp_path: Path, words: list[str], error: type[Exception], said: str
+def test_mistakes_are_one_line(
+    checkpoint: Path, data: Path, tmp_path: Path, words: list[str], error: type[Exception], message: str
 ) -> None:
     given = [str(data / word) if word in ("glue", "squad") and before == "--data" else word
              for before, word in zip(["", *words], words, strict=False)]  # fmt: skip
-    with pytest.raises(error, match="(?s)" + said.replace("(", r"\(")) as raised:
+    with pytest.raises(error, match="(?s)" + message.replace("(", r"\(")) as raised:
         run(checkpoint, *given, "--output", tmp_path / "out")
     assert "\n" not in str(raised.value)
     assert not (tmp_path / "out").exists()
 
 
-def test_what_is_no_model_is_said(tmp_path: Path) -> None:
+def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(errors.InputMissing, match=r"^[^\n]*nope: no such folder; check the path$"):
         run(tmp_path / "nope", "--task", "squad")
     with pytest.raises(errors.InputMissing, match="no model in it"):
         run(tmp_path, "--task", "squad")
 
 
-def test_weights_may_lie_in_a_pickle_or_in_shards(checkpoint: Path, data: Path, tmp_path: Path) -> None:
+def test_weights_may_be_in_a_pickle_or_in_shards(checkpoint: Path, data: Path, tmp_path: Path) -> None:
     words = ["--task", "squad", "--data", data / "squad", *QUICK]
     run(checkpoint, *words, "--output", tmp_path / "safe")
     stored = load_file(checkpoint / "model.safetensors")
@@ -130,10 +130,10 @@ def test_weights_may_lie_in_a_pickle_or_in_shards(checkpoint: Path, data: Path, 
     assert figures(tmp_path / "safe") == figures(tmp_path / "pickled") == figures(tmp_path / "parts")
 
 
-def test_help_teaches(checkpoint: Path) -> None:
-    said = run("--help")
+def test_help_shows_examples(checkpoint: Path) -> None:
+    shown = run("--help")
     for part in ("--task glue", "--layer-decay", "RoBERTa", "--pairs 0", "evaluation.json"):
-        assert part in said
+        assert part in shown
 
 
 def test_a_card_keeps_other_tasks_and_the_text_around(tmp_path: Path, checkpoint: Path) -> None:
@@ -154,9 +154,9 @@ def test_a_card_keeps_other_tasks_and_the_text_around(tmp_path: Path, checkpoint
     assert card.read_text() == text
 
 
-def test_the_loss_stands_beside_the_line_it_has_to_cross() -> None:
+def test_the_loss_is_shown_beside_the_unigram_loss() -> None:
     group = {"longest": 16, "instances": 2, "masked": 5, "loss": 3.0, "unigram_loss": 6.5, "accuracy": 0.1}
-    whole = {"below_unigram": 4.5, "loss": 2.5, "masked": 5, "unigram_loss": 7.0}  # sorted, as in the file
-    first, second = tables({"mlm": whole | {"by_length": [group]}})
+    total = {"below_unigram": 4.5, "loss": 2.5, "masked": 5, "unigram_loss": 7.0}  # sorted, as in the file
+    first, second = tables({"mlm": total | {"by_length": [group]}})
     assert [row[0] for row in first.rows][:3] == ["loss", "unigram loss", "below unigram"]
     assert second.rows == [["up to 16", "2", "5", "3", "6.5", "0.1"]]

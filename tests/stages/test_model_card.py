@@ -1,4 +1,4 @@
-"""The model card: the corpus it tells of is the one that was read, and what was told to every stage is there."""
+"""The model card describes the corpus that was read, and has the settings of every stage."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def line(tmp_path: Path) -> Manifest:
     return write(tmp_path / "i", "build-instances", read, {}, recipe=built, rows={"train": 70, "heldout": 2})
 
 
-def test_stages_are_known_by_what_they_made(tmp_path: Path, line: Manifest) -> None:
-    found = origin(str(tmp_path / "i"), line)
-    assert {stage: manifest.digest for stage, manifest in found.items()} == {
+def test_stages_are_identified_by_their_content(tmp_path: Path, line: Manifest) -> None:
+    manifests = origin(str(tmp_path / "i"), line)
+    assert {stage: manifest.digest for stage, manifest in manifests.items()} == {
         "clean": "a",
         "dedupe": "b",
         "train-vocab": "v",
@@ -64,11 +64,11 @@ def test_stages_are_known_by_what_they_made(tmp_path: Path, line: Manifest) -> N
 
 def test_a_corpus_that_was_not_deduplicated(tmp_path: Path) -> None:
     write(tmp_path / "c", "clean", {"input": "raw"}, {"documents": "cleaned"})
-    made = write(tmp_path / "i", "build-instances", {"documents": "cleaned"}, {})
-    assert list(origin(str(tmp_path / "i"), made)) == ["clean", "build-instances"]
+    instances = write(tmp_path / "i", "build-instances", {"documents": "cleaned"}, {})
+    assert list(origin(str(tmp_path / "i"), instances)) == ["clean", "build-instances"]
 
 
-def test_the_card_tells_fingerprint_funnel_reasons_recipe_and_losses(tmp_path: Path, line: Manifest) -> None:
+def test_the_card_shows_fingerprint_funnel_reasons_recipe_and_losses(tmp_path: Path, line: Manifest) -> None:
     card = of_corpus("mine", str(tmp_path / "i"), line, {"preset": "bert-tiny", "steps": 10, "budget": ""})
     json.dumps(card)
     training = {"loss": "2.5000", "held-out MLM loss": "2.7500"}

@@ -1,4 +1,4 @@
-"""Folders: claimed by one stage at a time, gone on with where it is the same, never emptied of what is not ours."""
+"""Folders: claimed by one stage at a time, resumed by the same run, never emptied of files that no stage wrote."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _work(folder: Path) -> None:
     shards.write_json(str(folder / "entries/part-00000-00000.json"), {"half": "done"})
 
 
-def test_the_same_stage_goes_on_and_another_is_refused(tmp_path: Path) -> None:
+def test_the_same_run_resumes_and_another_is_refused(tmp_path: Path) -> None:
     claimed = _claim(tmp_path / "out")
     _work(tmp_path / "out")
     assert _claim(tmp_path / "out").digest == claimed.digest
@@ -35,7 +35,7 @@ def test_the_same_stage_goes_on_and_another_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_refusal_names_what_differs_and_nothing_else(tmp_path: Path) -> None:
-    """What is read back from JSON has lists for tuples and may have other orders of keys: no difference."""
+    """Values read back from JSON have lists for tuples and may have other orders of keys: no difference."""
     rules = {"kept": ("a", "b"), "most": 3, "words": tuple("abcdefghij" * 20)}
     recipe: dict[str, Any] = {"clean": {"pii": "mask"}, "steps": [("c4", rules)]}
     with claim(str(tmp_path), "clean", recipe, {}):
@@ -57,8 +57,8 @@ def test_a_failed_first_attempt_does_not_bind(tmp_path: Path) -> None:
     _claim(tmp_path / "out", size=2)
 
 
-def test_counted_words_do_not_bind_and_what_else_lies_beside_them_does(tmp_path: Path) -> None:
-    """A learner that refuses a size leaves its words; they are counted anew for any other size."""
+def test_counted_words_are_replaced_but_not_other_files_beside_them(tmp_path: Path) -> None:
+    """A learner that refuses a size leaves its words; they are counted again for any other size."""
     _claim(tmp_path)
     words = tmp_path / "words"
     shards.write_bytes(str(words / "part-00007.arrow"), b"x")
@@ -119,7 +119,7 @@ def test_two_at_once(tmp_path: Path) -> None:
         pass
 
 
-def test_unfinished_work_on_other_cuts_is_begun_anew(tmp_path: Path) -> None:
+def test_unfinished_work_on_other_units_is_restarted(tmp_path: Path) -> None:
     _claim(tmp_path, cuts="a")
     _work(tmp_path)
     _claim(tmp_path, cuts="a")
@@ -144,7 +144,7 @@ def test_finished_means_that_the_shards_are_there(tmp_path: Path) -> None:
     assert claimed.finished() is None
 
 
-def test_a_note_cut_short_is_still_ours_where_entries_are(tmp_path: Path) -> None:
+def test_a_truncated_note_is_still_ours_where_entries_are(tmp_path: Path) -> None:
     _claim(tmp_path)
     _work(tmp_path)
     (tmp_path / RUN).write_bytes(b"")

@@ -1,4 +1,4 @@
-"""The command: its plan writes nothing, its model has a card, and one line says what it refuses."""
+"""The command: its plan writes nothing, its model has a card, and errors are one line."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def instances(make_data: Callable[..., Data]) -> Callable[[str], Path]:
         folder = Path(data.instances)
         shutil.copytree(data.vocabulary, folder / "vocab")
         manifest = Manifest.load(str(folder))
-        told = {"instances": {"length": 48, "masking": "dynamic"}, "seed": 0}
-        dataclasses.replace(manifest, recipe=told, content={"train": f"of {name}"}).save(str(folder))
+        settings = {"instances": {"length": 48, "masking": "dynamic"}, "seed": 0}
+        dataclasses.replace(manifest, recipe=settings, content={"train": f"of {name}"}).save(str(folder))
         return folder
 
     return make
@@ -52,10 +52,10 @@ def run(data: Path, output: Path, *more: str) -> str:
 def test_a_plan_says_what_a_run_costs_and_writes_nothing(instances: Callable[[str], Path], tmp_path: Path) -> None:
     data = instances("data")
     before = sorted(tmp_path.rglob("*"))
-    said = run(data, tmp_path / "out", "--dry-run")
+    shown = run(data, tmp_path / "out", "--dry-run")
     for part in ("Training plan", "parameters", "memory", "attention", "Differences from bert-tiny as published"):
-        assert part in said
-    assert "steps 4 (paper: 1,000,000)" in said
+        assert part in shown
+    assert "steps 4 (paper: 1,000,000)" in shown
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -73,9 +73,9 @@ def test_a_run_leaves_a_model_with_its_card_and_is_done(instances: Callable[[str
     assert f"| the same tokens by word frequencies alone (unigram) | {log[-1]['heldout_unigram']:.4f} |" in card
     assert list(log[-1])[:3] == ["step", "heldout_loss", "heldout_unigram"]
     assert Manifest.load(str(out)).statistics["heldout_unigram"] == log[-1]["heldout_unigram"]
-    told = tomllib.loads(card.split("```toml\n")[1].split("```")[0])
-    assert told["instances"] == {"length": 48, "masking": "dynamic"}
-    assert (told["pretrain"]["preset"], told["pretrain"]["steps"]) == ("bert-tiny", 4)
+    settings = tomllib.loads(card.split("```toml\n")[1].split("```")[0])
+    assert settings["instances"] == {"length": 48, "masking": "dynamic"}
+    assert (settings["pretrain"]["preset"], settings["pretrain"]["steps"]) == ("bert-tiny", 4)
     assert str(tmp_path) not in card
     newest = checkpoint.all_folders(out)[0]
     assert (newest / "README.md").read_text() == card
@@ -88,8 +88,8 @@ def test_every_checkpoint_opens_in_transformers(instances: Callable[[str], Path]
     folders = checkpoint.all_folders(tmp_path / "out")
     assert [folder.name for folder in folders] == ["step-000004", "step-000002"]
     for folder in (*folders, tmp_path / "out/model"):
-        _, told = transformers.BertForPreTraining.from_pretrained(folder, output_loading_info=True)
-        assert not any(told[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+        _, settings = transformers.BertForPreTraining.from_pretrained(folder, output_loading_info=True)
+        assert not any(settings[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys"))
         assert len(transformers.AutoTokenizer.from_pretrained(folder)) == 192
 
 

@@ -33,47 +33,47 @@ def dry_run(source: Path, *more: str) -> Result:
 
 
 @pytest.fixture
-def many(tmp_path: Path) -> Path:
+def folder(tmp_path: Path) -> Path:
     texts = {f"part-{k}.jsonl": [f"menu of part {k}", *[GOOD.format(n) for n in range(200)]] for k in range(8)}
     return write_files(tmp_path / "in", texts)
 
 
-def test_sample_is_spread_over_the_files(many: Path) -> None:
-    flags = {"input.paths": [str(many)], "clean.language": "", "clean.badwords": "off", "clean.sentences": "builtin"}
-    made = recipe.override(sections.Recipe(), flags, where="test")
-    found = preview.clean(made, 16)
-    assert sum(counts["rows"] for reason, counts in found.tallies.items() if reason == "page:no-lines") == 8
-    assert len({row["text"] for row in found.examples["page:no-lines"]}) == preview.EXAMPLES
+def test_sample_is_spread_over_the_files(folder: Path) -> None:
+    flags = {"input.paths": [str(folder)], "clean.language": "", "clean.badwords": "off", "clean.sentences": "builtin"}
+    settings = recipe.override(sections.Recipe(), flags, where="test")
+    result = preview.clean(settings, 16)
+    assert sum(counts["rows"] for reason, counts in result.tallies.items() if reason == "page:no-lines") == 8
+    assert len({row["text"] for row in result.examples["page:no-lines"]}) == preview.EXAMPLES
 
 
-def test_small_sample_of_many_files_reads_few(many: Path) -> None:
-    made = recipe.override(sections.Recipe(), {"input.paths": [str(many)], "clean.language": ""}, where="test")
-    made = recipe.override(made, {"clean.badwords": "off", "clean.sentences": "builtin"}, where="test")
-    assert preview.clean(made, 2).records < preview.clean(made, 1_000_000).records == 8 * 201
+def test_small_sample_of_many_files_reads_few(folder: Path) -> None:
+    settings = recipe.override(sections.Recipe(), {"input.paths": [str(folder)], "clean.language": ""}, where="test")
+    settings = recipe.override(settings, {"clean.badwords": "off", "clean.sentences": "builtin"}, where="test")
+    assert preview.clean(settings, 2).records < preview.clean(settings, 1_000_000).records == 8 * 201
 
 
 def test_a_sample_takes_from_long_files_what_short_ones_lack(tmp_path: Path) -> None:
     """All records where the sample is larger than the input; else as many as it names, wherever the long files are."""
     texts = {f"{k:03d}.jsonl": [GOOD.format(k)] * (120 if k == 0 else 1) for k in range(100)}
     flags = {"input.paths": [str(write_files(tmp_path / "in", texts))], "clean.language": "", "clean.badwords": "off"}
-    made = recipe.override(sections.Recipe(), flags | {"clean.sentences": "builtin"}, where="test")
-    assert [preview.clean(made, sample).records for sample in (7, 150, 219, 1000)] == [7, 150, 219, 219]
+    settings = recipe.override(sections.Recipe(), flags | {"clean.sentences": "builtin"}, where="test")
+    assert [preview.clean(settings, sample).records for sample in (7, 150, 219, 1000)] == [7, 150, 219, 219]
 
 
-def test_funnel_and_examples_are_shown(many: Path) -> None:
-    shown = dry_run(many).output
+def test_funnel_and_examples_are_shown(folder: Path) -> None:
+    shown = dry_run(folder).output
     assert "Step by step" in shown
     assert "page:no-lines" in shown
     assert "menu of part" in shown
     assert "warning" not in shown
 
 
-def test_warning_where_nothing_goes(tmp_path: Path) -> None:
+def test_warning_where_nothing_is_dropped(tmp_path: Path) -> None:
     source = write_files(tmp_path / "in", {"a.jsonl": [GOOD.format(1)]})
     assert "warning: nothing is dropped" in dry_run(source).output
 
 
-def test_warning_where_nearly_all_goes(tmp_path: Path) -> None:
+def test_warning_where_nearly_all_is_dropped(tmp_path: Path) -> None:
     source = write_files(tmp_path / "in", {"a.jsonl": ["menu"] * 19 + [GOOD.format(1)]})
     shown = " ".join(dry_run(source).output.split())
     assert "warning: 95% of documents" in shown
@@ -86,13 +86,13 @@ def test_steps_are_shown_as_they_run_and_not_by_name(tmp_path: Path) -> None:
     for name, pattern in packs.items():
         rules = {"drop_lines": "[]", "drop_pages": f'["{pattern}"]'}
         values = "".join(f'[{rule}]\nvalue = {value}\nsource = "the test"\n' for rule, value in rules.items())
-        made = f'kind = "patterns"\ntitle = "made for a test"\n{values}'
-        (tmp_path / f"{name}.toml").write_text(made, "utf-8")
+        settings = f'kind = "patterns"\ntitle = "made for a test"\n{values}'
+        (tmp_path / f"{name}.toml").write_text(settings, "utf-8")
     flags = ["--rules", ",".join(str(tmp_path / f"{name}.toml") for name in packs), *OFF]
     shown = dry_run(source, *flags[:2]).output
     output = tmp_path / "out"
-    whole = CliRunner().invoke(cli, ["clean", str(source), "--output", str(output), "--workers", "1", *flags]).output
-    for text in (shown, whole):
+    full = CliRunner().invoke(cli, ["clean", str(source), "--output", str(output), "--workers", "1", *flags]).output
+    for text in (shown, full):
         rows = [line.split() for line in text.splitlines() if "zzz" in line or "aaa" in line]
         assert [(row[1], row[-2]) for row in rows[:2]] == [("zzz", "50.0%"), ("aaa", "0.0%")]
 
@@ -100,9 +100,9 @@ def test_steps_are_shown_as_they_run_and_not_by_name(tmp_path: Path) -> None:
 def test_unreadable_records_are_counted_as_in_a_run(tmp_path: Path) -> None:
     source = tmp_path / "in.jsonl"
     source.write_text(json.dumps({"text": GOOD.format(1)}) + "\nno json\n", "utf-8")
-    made = recipe.override(sections.Recipe(), {"input.paths": [str(source)], "clean.language": ""}, where="test")
-    made = recipe.override(made, {"clean.badwords": "off", "clean.sentences": "builtin"}, where="test")
-    assert preview.clean(made, 10).tallies["record:bad-json"]["rows"] == 1
+    settings = recipe.override(sections.Recipe(), {"input.paths": [str(source)], "clean.language": ""}, where="test")
+    settings = recipe.override(settings, {"clean.badwords": "off", "clean.sentences": "builtin"}, where="test")
+    assert preview.clean(settings, 10).tallies["record:bad-json"]["rows"] == 1
 
 
 def test_sample_without_dry_run_is_wrong_usage(tmp_path: Path) -> None:
@@ -110,5 +110,5 @@ def test_sample_without_dry_run_is_wrong_usage(tmp_path: Path) -> None:
     assert CliRunner().invoke(cli, words).exit_code == 2
 
 
-def test_a_sample_says_what_it_cannot_show(many: Path) -> None:
-    assert "older copies of a URL are not searched for" in dry_run(many, "--duplicates", "newest").output
+def test_a_sample_says_what_it_cannot_show(folder: Path) -> None:
+    assert "older copies of a URL are not searched for" in dry_run(folder, "--duplicates", "newest").output

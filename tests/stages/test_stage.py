@@ -1,4 +1,4 @@
-"""A stage that took more memory than was asked for says so, on the terminal and in its timing."""
+"""A stage that took more memory than its budget reports it, on the terminal and in its timing."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from corpusforge.stages.output_folder import TIMING, Claim
 from corpusforge.stages.stage import Execution, timed
 
 
-class Said(Silent):
-    """Keeps what is said."""
+class Recorder(Silent):
+    """Keeps the lines."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -23,12 +23,12 @@ class Said(Silent):
 
 
 @pytest.mark.parametrize(("budget", "over"), [(1 << 20, True), (1 << 50, False), (0, None)])
-def test_a_peak_over_the_budget_is_said(budget: int, over: bool | None, tmp_path: Path) -> None:
-    said = Said()
-    with timed(Claim(str(tmp_path), "dedupe", {}, {}), Execution(progress=said), budget) as measured:
+def test_a_peak_over_the_budget_is_reported(budget: int, over: bool | None, tmp_path: Path) -> None:
+    recorder = Recorder()
+    with timed(Claim(str(tmp_path), "dedupe", {}, {}), Execution(progress=recorder), budget) as measured:
         pass
     timing = shards.read_json(str(tmp_path / TIMING))
     assert timing.get("over_budget") is over
     assert timing.get("memory_budget", 0) == budget
     peak = f"warning: dedupe took {measured['peak_rss'] / 2**20:,.0f} MiB of memory, more than the budget of 1"
-    assert said.lines == ([peak] if over else [])
+    assert recorder.lines == ([peak] if over else [])

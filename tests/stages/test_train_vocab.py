@@ -1,4 +1,4 @@
-"""The stage train-vocab: a vocabulary taken over, what is printed and kept of its figures, and where they come from."""
+"""The stage train-vocab: adopted vocabularies, the figures that are printed and stored, and their text."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def corpus(folder: Path, languages: tuple[str | None, ...] = ("en", "de", None))
 
 
 def train(documents: str, output: Path, **settings: Any) -> Outcome:
-    made = recipe.build({"vocab": settings}, where="the test")
-    return train_vocab.train_vocab(made, documents, str(output), Execution(workers=1))
+    built = recipe.build({"vocab": settings}, where="the test")
+    return train_vocab.train_vocab(built, documents, str(output), Execution(workers=1))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_folder_is_adopted_and_described(family: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    theirs = write(of_family(family), tmp_path / "theirs")
-    outcome = train(corpus(tmp_path / "clean"), tmp_path / "vocab", adopt=str(theirs))
+    adopted = write(of_family(family), tmp_path / "theirs")
+    outcome = train(corpus(tmp_path / "clean"), tmp_path / "vocab", adopt=str(adopted))
     statistics = outcome.manifest.statistics
     assert outcome.manifest.content == {"vocab": of_family(family).digest}
     assert set(statistics["languages"]) == {"en", "de", "unknown"}
@@ -45,19 +45,19 @@ def test_a_folder_is_adopted_and_described(family: str, tmp_path: Path, capsys: 
     shown = capsys.readouterr().out
     assert "By language" in shown
     assert [line.split()[1] for line in shown.splitlines() if line.startswith("│ en")] == ["en"]
-    made = run_report.page(gather(str(tmp_path)))
+    page = run_report.page(gather(str(tmp_path)))
     for title in ("By language", "Tokens per word, by language", "Characters per token", "by rank"):
-        assert title in made
+        assert title in page
 
 
 def test_figures_on_text_held_out(tmp_path: Path) -> None:
-    theirs = write(of_family("bpe"), tmp_path / "theirs")
+    adopted = write(of_family("bpe"), tmp_path / "theirs")
     documents, apart = corpus(tmp_path / "clean"), corpus(tmp_path / "apart", ("fr",))
-    outcome = train(documents, tmp_path / "vocab", adopt=str(theirs), sample=apart)
+    outcome = train(documents, tmp_path / "vocab", adopt=str(adopted), sample=apart)
     assert set(outcome.manifest.statistics["languages"]) == {"fr"}
-    assert train(documents, tmp_path / "vocab", adopt=str(theirs), sample=apart).skipped
+    assert train(documents, tmp_path / "vocab", adopt=str(adopted), sample=apart).skipped
     with pytest.raises(errors.OutputTaken, match=r"vocab\.sample"):
-        train(documents, tmp_path / "vocab", adopt=str(theirs))
+        train(documents, tmp_path / "vocab", adopt=str(adopted))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -70,7 +70,7 @@ def test_a_size_too_small_for_any_text_is_refused_before_anything_is_written(fam
 
 @pytest.mark.parametrize("family", ["wordpiece", "unigram"])
 def test_a_size_that_a_learner_refuses_does_not_bind(family: str, tmp_path: Path) -> None:
-    """The words are counted by then; what is left of the first attempt gives way to the second."""
+    """The words are counted by then; the second attempt replaces what the first left."""
     documents = corpus(tmp_path / "clean")
     with pytest.raises(errors.RecipeInvalid, match=r"64 is less than the \d+ of characters"):
         train(documents, tmp_path / "vocab", model=family, size=64, unused=55)

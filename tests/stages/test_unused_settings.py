@@ -1,4 +1,4 @@
-"""A flag that nothing uses is refused in one line; a recipe's setting is said to be unused."""
+"""An unused flag is refused in one line; an unused setting of a recipe is reported."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ METHODS = ("lines", "exact-spans", "near-spans", "documents")
 
 
 @pytest.mark.parametrize("flag", FLAGS)
-def test_a_flag_for_nothing_is_one_line(flag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unused_flag_of_dedupe_is_one_line(flag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     value, served = FLAGS[flag]
     method = next(m for m in METHODS if m not in served)
     words = ["dedupe", str(tmp_path), "--output", str(tmp_path / "out"), "--method", method, flag]
     with pytest.raises(SystemExit) as ended:
         main(words + ([value] if value else []))
-    said = capsys.readouterr().err
-    assert ended.value.code == 1 and said.count("\n") == 1
-    assert said == (
+    message = capsys.readouterr().err
+    assert ended.value.code == 1 and message.count("\n") == 1
+    assert message == (
         f"corpusforge: {flag}: it has no effect with --method {method}; add {served} with --method, or leave it out\n"
     )
     assert not (tmp_path / "out").exists()
@@ -90,9 +90,9 @@ def test_an_unused_flag_of_any_command_is_one_line(
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         main([*command, "--output", str(tmp_path / "out"), *words.split()])
-    said = capsys.readouterr().err
-    assert ended.value.code == 1 and said.count("\n") == 1
-    assert said.startswith(f"corpusforge: {flag}: ") and "leave it out" in said
+    message = capsys.readouterr().err
+    assert ended.value.code == 1 and message.count("\n") == 1
+    assert message.startswith(f"corpusforge: {flag}: ") and "leave it out" in message
     assert not (tmp_path / "out").exists()
 
 
@@ -105,7 +105,7 @@ def test_an_unused_flag_of_any_command_is_one_line(
         Recipe(instances=Instances(masking="duplicated", format="segment-pair")),
     ],
 )
-def test_what_vocabularies_and_instances_use_is_taken(recipe: Recipe) -> None:
+def test_used_settings_are_accepted(recipe: Recipe) -> None:
     used = {
         "bpe": ["vocab.lowercase", "vocab.size"],
         "unigram": ["vocab.lowercase", "vocab.coverage", "vocab.normalization"],
@@ -129,13 +129,13 @@ def test_help_names_the_methods_of_each_flag() -> None:
 
 
 @pytest.mark.parametrize("flag", ["--no-signatures", "--keep-numbers"])
-def test_saying_no_to_what_is_off_is_no_mistake(flag: str, tmp_path: Path) -> None:
+def test_switching_off_what_is_off_is_accepted(flag: str, tmp_path: Path) -> None:
     upstream = stage(tmp_path / "in", {"a": page("a")})
     words = ["dedupe", upstream, "--output", str(tmp_path / "out"), "--method", "lines", "--sentences", "builtin"]
     assert CliRunner().invoke(cli, [*words, "--workers", "1", flag]).exit_code == 0
 
 
-def test_set_and_run_are_held_to_it_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unused_settings_are_refused_by_set_and_in_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["run", "quickstart", "--output", str(tmp_path / "out"), "--set", "dedupe.threshold=0.7"])
     assert "--set dedupe.threshold: it has no effect with --method exact-spans" in capsys.readouterr().err
@@ -155,18 +155,18 @@ def test_a_setting_of_another_stage_is_one_line(
     with pytest.raises(SystemExit):
         main([*command, "--output", str(tmp_path / "out"), "--set", setting])
     key = setting.split("=")[0]
-    said = f"--set {key}: {command[0]} does not read [{key.split('.')[0]}], it is for {reader}; give it to {reader}"
-    assert said in capsys.readouterr().err
+    message = f"--set {key}: {command[0]} does not read [{key.split('.')[0]}], it is for {reader}; give it to {reader}"
+    assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
-def test_what_the_chain_uses_is_taken() -> None:
-    made = Recipe(dedupe=Dedupe(method=("lines", "documents"), threshold=0.7, sentences="builtin"))
-    check_given(made, {"dedupe.threshold": "--threshold", "dedupe.sentences": "--sentences", "seed": "--seed"})
-    assert not unused_lines(made)
+def test_settings_of_any_method_of_a_chain_are_accepted() -> None:
+    recipe = Recipe(dedupe=Dedupe(method=("lines", "documents"), threshold=0.7, sentences="builtin"))
+    check_given(recipe, {"dedupe.threshold": "--threshold", "dedupe.sentences": "--sentences", "seed": "--seed"})
+    assert not unused_lines(recipe)
 
 
-class Said(Silent):
+class Recorder(Silent):
     def __init__(self) -> None:
         self.lines: list[str] = []
 
@@ -175,12 +175,16 @@ class Said(Silent):
 
 
 @pytest.mark.parametrize("dry", [True, False])
-def test_a_recipe_that_sets_what_is_not_used_is_told(tmp_path: Path, dry: bool) -> None:
+def test_unused_settings_of_a_recipe_are_reported(tmp_path: Path, dry: bool) -> None:
     upstream = stage(tmp_path / "in", {"a": page("a")})
-    made, said = Recipe(dedupe=Dedupe(threshold=0.9, export_signatures=True)), Said()
-    execution = Execution(workers=1, progress=said)
-    _ = preview.dedupe(made, upstream, execution) if dry else dedupe.dedupe(made, upstream, f"{tmp_path}/o", execution)
-    assert said.lines[:2] == [
+    recipe, message = Recipe(dedupe=Dedupe(threshold=0.9, export_signatures=True)), Recorder()
+    execution = Execution(workers=1, progress=message)
+    _ = (
+        preview.dedupe(recipe, upstream, execution)
+        if dry
+        else dedupe.dedupe(recipe, upstream, f"{tmp_path}/o", execution)
+    )
+    assert message.lines[:2] == [
         "dedupe.threshold is not used by exact-spans; it is for near-spans or documents",
         "dedupe.export_signatures is not used by exact-spans; it is for documents",
     ]

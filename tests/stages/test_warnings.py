@@ -1,4 +1,4 @@
-"""Warnings after real runs and dry ones, of vocabularies that do not fit, and the end of a run that read nothing."""
+"""Warnings after real and dry runs, about vocabularies that do not fit, and the error of a run that read nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def call(*words: str) -> Result:
     return CliRunner().invoke(cli, list(words))
 
 
-def said(result: Result) -> str:
+def text_of(result: Result) -> str:
     return " ".join(result.output.split())
 
 
@@ -55,7 +55,7 @@ def test_an_input_that_holds_no_document_is_an_error(content: str, match: str, t
     assert not content or list((tmp_path / "out/rejects").glob("*.parquet"))
 
 
-def test_one_document_among_garbage_is_no_error(tmp_path: Path) -> None:
+def test_one_document_among_garbage_is_enough(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text("no json\n" * 7 + json.dumps({"text": "menu"}) + "\n")
     done = call("clean", str(tmp_path / "in.jsonl"), "--output", str(tmp_path / "out"), "--language", "", *OFF)
     assert done.exit_code == 0, done.output
@@ -70,10 +70,10 @@ def test_a_deduplication_that_drops_all_says_so_dry_and_real(tmp_path: Path) -> 
     for more in (["--dry-run"], []):
         done = call(*words, *more)
         assert done.exit_code == 0, done.output
-        assert "warning: 97% of documents" in said(done)
+        assert "warning: 97% of documents" in text_of(done)
 
 
-def test_a_corpus_without_repeats_is_no_warning(tmp_path: Path) -> None:
+def test_a_corpus_without_duplicates_gives_no_warning(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text(json.dumps({"text": GOOD.format(1)}) + "\n")
     clean, out = str(tmp_path / "clean"), str(tmp_path / "out")
     call("clean", str(tmp_path / "in.jsonl"), "--output", clean, "--language", "", "--workers", "1", *OFF)
@@ -86,7 +86,7 @@ def test_a_deduplication_of_no_documents_is_a_warning(tmp_path: Path) -> None:
     clean = corpus(tmp_path / "clean", [])
     for more in (["--dry-run"], []):
         done = call("dedupe", clean, "--output", str(tmp_path / "out"), "--workers", "1", *more)
-        assert done.exit_code == 0 and "warning: there are no documents in the input" in said(done)
+        assert done.exit_code == 0 and "warning: there are no documents in the input" in text_of(done)
 
 
 def test_chinese_read_as_english_is_warned_about_with_its_flag(tmp_path: Path) -> None:
@@ -96,8 +96,8 @@ def test_chinese_read_as_english_is_warned_about_with_its_flag(tmp_path: Path) -
     for more in (["--dry-run"], ["--workers", "1"]):
         done = call(*words, *more)
         assert done.exit_code == 0, done.output
-        assert "warning: language drops 100%" in said(done)
-        assert "most often they are zh (12 of 12): --language zh keeps these" in said(done)
+        assert "warning: language drops 100%" in text_of(done)
+        assert "most often they are zh (12 of 12): --language zh keeps these" in text_of(done)
 
 
 def test_languages_are_counted_without_regions_and_without_no_answers() -> None:
@@ -178,7 +178,7 @@ def printed(*words: str) -> str:
     return " ".join(done.output.split())
 
 
-def test_a_vocabulary_of_another_language_is_an_warning(tmp_path: Path) -> None:
+def test_a_vocabulary_of_another_language_is_a_warning(tmp_path: Path) -> None:
     vocab, options = vocabulary(tmp_path / "vocab", "wordpiece"), ("--mask-unit", "whole-word")
     words = ("build-instances", corpus(tmp_path / "zh", chinese()), "--vocab", vocab, "--output", str(tmp_path / "out"))
     assert "warning: 100.0% of tokens are unknown: the vocabulary does not fit the text" in printed(*words, *options)
@@ -186,7 +186,7 @@ def test_a_vocabulary_of_another_language_is_an_warning(tmp_path: Path) -> None:
     assert "warning" not in printed(*words, str(tmp_path / "fits"), *options)
 
 
-def test_words_too_long_to_mask_are_an_warning(tmp_path: Path) -> None:
+def test_words_too_long_to_mask_are_a_warning(tmp_path: Path) -> None:
     words = ("build-instances", corpus(tmp_path / "zh", chinese()), "--vocab", vocabulary(tmp_path / "vocab", "bpe"))
     settings = ("--mask-unit", "whole-word", "--masking", "static", "--length", "64")
     shown = printed(*words, "--output", str(tmp_path / "out"), *settings)
@@ -197,7 +197,7 @@ def test_words_too_long_to_mask_are_an_warning(tmp_path: Path) -> None:
     )
 
 
-def test_a_lexicon_that_joins_nothing_is_an_warning(tmp_path: Path) -> None:
+def test_a_lexicon_that_joins_nothing_is_a_warning(tmp_path: Path) -> None:
     texts = made_up_text().to_pylist()
     lexicon = tmp_path / "phrases.txt"
     words = ("build-instances", corpus(tmp_path / "in", texts), "--vocab", vocabulary(tmp_path / "vocab", "wordpiece"))
@@ -210,7 +210,7 @@ def test_a_lexicon_that_joins_nothing_is_an_warning(tmp_path: Path) -> None:
     assert "; 1 phrases joined, of 2 words" in shown and "warning" not in shown
 
 
-def test_an_alphabet_too_small_is_an_warning_with_its_flag(tmp_path: Path) -> None:
+def test_an_alphabet_too_small_is_a_warning_with_its_flag(tmp_path: Path) -> None:
     words = ("train-vocab", corpus(tmp_path / "zh", chinese()), "--size", "512", "--unused", "8", "--output")
     shown = printed(*words, str(tmp_path / "small"), "--alphabet", "200")
     assert "of characters have a token: raise --alphabet, as 200 characters are kept, and --size with it" in shown
@@ -218,7 +218,7 @@ def test_an_alphabet_too_small_is_an_warning_with_its_flag(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("skipped", [False, True])
-def test_the_whole_line_has_the_warnings_of_its_stages(skipped: bool, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_shows_the_warnings_of_its_stages(skipped: bool, capsys: pytest.CaptureFixture[str]) -> None:
     encoded = {"encoded": {"tokens": 100, "unknown_tokens": 92}}
     built = Manifest("build-instances", "", {}, {}, {}, {}, {}, encoded, {"instances": {}}, {}, {})
     summary.show_run([("build-instances", Outcome("there", built, skipped))], None)
@@ -240,25 +240,25 @@ def test_the_whole_line_has_the_warnings_of_its_stages(skipped: bool, capsys: py
         ),
     ],
 )
-def test_what_would_mend_a_vocabulary(section: dict[str, object], statistics: dict[str, object], line: str) -> None:
-    found = {"sample_tokens": 9, **statistics}
-    manifest = Manifest("train-vocab", "", {}, {}, {}, {}, {}, found, {"vocab": section}, {}, {})
+def test_the_advice_for_a_vocabulary(section: dict[str, object], statistics: dict[str, object], line: str) -> None:
+    figures = {"sample_tokens": 9, **statistics}
+    manifest = Manifest("train-vocab", "", {}, {}, {}, {}, {}, figures, {"vocab": section}, {}, {})
     lines = warnings.of_vocabulary(manifest)
     assert len(lines) == bool(line) and line in "".join(lines)
 
 
 def test_a_plan_of_many_epochs_and_a_loss_above_the_line_are_warnings(tmp_path: Path) -> None:
     plan = {"preset": "bert-tiny", "steps": 1_000_000, "instances": 5339, "epochs": 99_919.8}
-    (said,) = warnings.of_plan(plan)
-    assert "1,000,000 steps would read the 5,339 instances 99,920 times" in said and "--budget" in said
+    (line,) = warnings.of_plan(plan)
+    assert "1,000,000 steps would read the 5,339 instances 99,920 times" in line and "--budget" in line
     assert not warnings.of_plan(plan | {"epochs": 40.0})
     trained = write_stage(tmp_path, "pretrain", {}, statistics={"mlm_loss": 7.1, "unigram": 6.9})
-    (said,) = warnings.of_training(trained)
-    assert "(7.10)" in said and "(6.90)" in said
+    (line,) = warnings.of_training(trained)
+    assert "(7.10)" in line and "(6.90)" in line
     assert not warnings.of_training(write_stage(tmp_path, "pretrain", {}, statistics={"mlm_loss": 6.8, "unigram": 6.9}))
     assert not warnings.of_training(write_stage(tmp_path, "pretrain", {}, statistics={}))
     both = {"mlm_loss": 6.8, "unigram": 6.9, "heldout_loss": 7.0, "heldout_unigram": 7.1}
     assert not warnings.of_training(write_stage(tmp_path, "pretrain", {}, statistics=both))
     above = both | {"heldout_loss": 7.25}
-    (said,) = warnings.of_training(write_stage(tmp_path, "pretrain", {}, statistics=above))
-    assert "held-out MLM loss (7.25)" in said and "same tokens (7.10)" in said
+    (line,) = warnings.of_training(write_stage(tmp_path, "pretrain", {}, statistics=above))
+    assert "held-out MLM loss (7.25)" in line and "same tokens (7.10)" in line
