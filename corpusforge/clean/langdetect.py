@@ -1,13 +1,13 @@
 """The trials of langdetect: the language probabilities of many documents, side by side.
 
 For every document the probabilities are those that langdetect 1.0.9 gives with seed 0, to the bit. The package draws
-n-grams one after another and multiplies 55 probabilities a draw, until one language has nearly all; seven times, each
-with another smoothing, and takes the mean (``detector.py``, `_detect_block`). Every detector starts from the same seed,
-so there is one stream of random words for all documents; a document is a position in it, and hundreds of documents draw
-at the same time.
+n-grams one after another and multiplies 55 probabilities per draw, until one language has nearly all; it does so seven
+times, each with another smoothing, and takes the mean (``detector.py``, `_detect_block`). Every detector starts from
+the same seed, so all documents share one stream of random words; each has its position in it, and hundreds of documents
+draw at the same time.
 
 The order of floating-point operations is that of the package under Python 3.11. (Since 3.12 Python's own ``sum`` rounds
-better, and the package's last bits depend on the Python that runs it; ours do not.)
+better, and the package's last bits depend on the version of Python; ours do not.)
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ DRAWS = 5
 MAX_DRAWS = 1000
 SURE = 0.99999
 ALPHA, ALPHA_WIDTH, BASE_FREQUENCY = 0.5, 0.05, 10_000
-"""``detector.py``: n_trial; draws between two looks; ITERATION_LIMIT; CONV_THRESHOLD; ALPHA_DEFAULT and ALPHA_WIDTH,
+"""``detector.py``: n_trial; draws between two checks; ITERATION_LIMIT; CONV_THRESHOLD; ALPHA_DEFAULT and ALPHA_WIDTH,
 the smoothing and its deviation, in units of 1 / BASE_FREQ."""
 
 LANES = 512
-"""Documents that draw side by side: their factors and probabilities (5 MB) are near a core."""
-MANY, FEW, TAIL = 4, 8, 64
-"""Looks at a time: `MANY` while more than `TAIL` lanes are busy, else `FEW`. Draws after the one that made a language
-certain are thrown away, but a look costs less where more are made at once. No result depends on it."""
-_WINDOW = 256  # random words read ahead for a lane. Half or more are taken: the 45 that are needed are always there.
+"""Documents that draw side by side: their factors and probabilities (5 MB) fit into a core's cache."""
+BUSY_CHECKS, TAIL_CHECKS, TAIL = 4, 8, 64
+"""Checks at once: `BUSY_CHECKS` while more than `TAIL` lanes are busy, else `TAIL_CHECKS`. Draws after the one that
+made a language certain are discarded, but a check costs less where more are made at once. No result depends on it."""
+_WINDOW = 256  # random words read ahead for a lane; half or more are used, so the 45 needed are always there
 
 
 class Stream(NamedTuple):
-    """Random words of a seed, and what `random.gauss` makes of the four at a position: a value, and its second."""
+    """Random words of a seed, and the two values that `random.gauss` computes from the four words at a position."""
 
     words: U32
     gauss: F64
@@ -47,10 +47,10 @@ class Stream(NamedTuple):
 
 @cache
 def stream(seed: int, length: int) -> Stream:
-    """The first words that ``random.Random(seed)`` gives, and the normal numbers from every position."""
+    """The first words of ``random.Random(seed)``, and the normal numbers from every position."""
     source = random.Random(seed)
     words = [source.getrandbits(32) for _ in range(length)]
-    # Python's own mathematics, in its order (``random.py``, `gauss`), a few thousand times a process.
+    # Python's own operations in its order (``random.py``, `gauss`), a few thousand times per process.
     pairs = np.zeros((length, 2))
     for k in range(length - 3):
         first, second = (
@@ -62,29 +62,30 @@ def stream(seed: int, length: int) -> Stream:
 
 
 def probabilities(ngrams: NGrams, table: Profiles, seed: int) -> F64:
-    """One row a document, one column a language; zeros for a document without n-grams ("No features in text")."""
-    found = np.zeros((len(ngrams.offsets) - 1, len(table.languages)))
+    """A row for each document, a column for each language; zeros without n-grams ("No features in text")."""
+    means = np.zeros((len(ngrams.offsets) - 1, len(table.languages)))
     waiting = np.flatnonzero(np.diff(ngrams.offsets))
     lanes = _Lanes(ngrams, table, seed, waiting[:LANES])
     waiting = waiting[LANES:]
     while lanes.busy:
-        looks = MANY if lanes.busy > TAIL else FEW
-        lanes.read_ahead(DRAWS * looks + 5)
+        checks = BUSY_CHECKS if lanes.busy > TAIL else TAIL_CHECKS
+        lanes.read_ahead(DRAWS * checks + 5)
         lanes.begin()
-        over = lanes.go_on(looks)
+        over = lanes.draw(checks)
         if len(over):
-            found[lanes.documents[over]] += lanes.chances[over] / TRIALS
+            means[lanes.documents[over]] += lanes.chances[over] / TRIALS
             ended = lanes.count(over)
             lanes.replace(ended, waiting[: len(ended)])
             waiting = waiting[len(ended) :]
-    return found
+    return means
 
 
 class _Lanes:
     """Documents in their trials. A lane is a document, its trial, and the n-grams that it will draw.
 
-    Of every lane the n-grams that its next words draw are known: ``rows``, and after which word each is drawn:
-    ``ends``. The first column is none: there ``ends`` is where the window starts. ``last`` is the last that is used.
+    For every lane the n-grams that its next words draw are computed: ``rows``, and the word after which each is drawn:
+    ``ends``. The first column is not an n-gram: there ``ends`` is the start of the window. ``last`` is the last one
+    used.
     """
 
     def __init__(self, ngrams: NGrams, table: Profiles, seed: int, documents: I64) -> None:
@@ -112,7 +113,7 @@ class _Lanes:
             self._stream = stream(self._seed, 1 << needed.bit_length())
         first = self._ngrams.offsets[self.documents[lanes]]
         count = (self._ngrams.offsets[self.documents[lanes] + 1] - first).astype(np.uint32)
-        # `random.choice`: as many bits of a word as the count has, the next word where they make no less than it.
+        # `random.choice`: as many bits of a word as the count has, and the next word where they are not below it.
         unused = (32 - np.frexp(count)[1]).astype(np.uint32)
         values = np.lib.stride_tricks.sliding_window_view(self._stream.words, _WINDOW)[starts] >> unused[:, None]
         taken = values < count[:, None]
@@ -127,9 +128,9 @@ class _Lanes:
         self._last[lanes], self._ready[lanes] = 0, ready
 
     def begin(self) -> None:
-        """Start the trials of lanes that are new or through with one: smoothing, equal chances, one draw.
+        """Start a trial in lanes that are new or have ended one: smoothing, equal chances, one draw.
 
-        No look after it at whether a language is certain: no single n-gram makes one so.
+        No check follows: no single n-gram makes a language certain.
         """
         lanes = self._fresh
         if not len(lanes):
@@ -138,7 +139,7 @@ class _Lanes:
         values = self._seconds.copy()
         here = self._ends[even, self._last[even]]
         values[even], self._seconds[even] = self._stream.gauss[here].T
-        # A pair of normal numbers takes four words; those that would have drawn are no draws.
+        # A pair of normal numbers takes four words, which then draw no n-grams.
         ends = self._ends[even[:, None], self._last[even, None] + np.arange(1, 5)]
         self._last[even] += (ends <= here[:, None] + 4).sum(axis=1)
         self._weights[lanes] = (ALPHA + values[lanes] * ALPHA_WIDTH) / BASE_FREQUENCY
@@ -148,26 +149,26 @@ class _Lanes:
         chances = (1.0 / len(self._table.languages)) * (self._weights[lanes, None] + self._table.probabilities[rows])
         self.chances[lanes] = chances / _sums(chances)[0][:, None]
 
-    def go_on(self, looks: int) -> I64:
-        """Five draws in every lane, again and again; the lanes whose trial is over."""
+    def draw(self, checks: int) -> I64:
+        """Make five draws before each check, in every lane; returns the lanes whose trial is over."""
         lanes = np.arange(self.busy)
-        drawn = (self._last + 1 + np.arange(looks * DRAWS)[:, None]) + lanes * (_WINDOW + 1)
-        history, best = np.empty((looks, *self.chances.shape)), np.empty((looks, self.busy))
+        drawn = (self._last + 1 + np.arange(checks * DRAWS)[:, None]) + lanes * (_WINDOW + 1)
+        history, best = np.empty((checks, *self.chances.shape)), np.empty((checks, self.busy))
         chances = self.chances
-        for look in range(looks):
-            rows = self._rows.reshape(-1)[drawn[look * DRAWS : (look + 1) * DRAWS]]
+        for check in range(checks):
+            rows = self._rows.reshape(-1)[drawn[check * DRAWS : (check + 1) * DRAWS]]
             factors = np.take(self._table.probabilities, rows, axis=0, mode="clip")
             factors += self._weights[:, None]
             chances = np.multiply(chances, factors[0], out=factors[0])
             for factor in factors[1:]:
                 chances *= factor
             sums, most = _sums(chances)
-            chances = np.divide(chances, sums[:, None], out=history[look])
-            best[look] = most / sums
+            chances = np.divide(chances, sums[:, None], out=history[check])
+            best[check] = most / sums
         sure = best > SURE
-        sure |= self._draws + (np.arange(looks)[:, None] + 1) * DRAWS >= MAX_DRAWS
+        sure |= self._draws + (np.arange(checks)[:, None] + 1) * DRAWS >= MAX_DRAWS
         over = sure.any(axis=0)
-        used = np.where(over, sure.argmax(axis=0) + 1, looks)
+        used = np.where(over, sure.argmax(axis=0) + 1, checks)
         self.chances = history[used - 1, lanes]
         self._draws += used * DRAWS
         self._last += used * DRAWS
@@ -175,29 +176,29 @@ class _Lanes:
         return self._fresh
 
     def count(self, over: I64) -> I64:
-        """Count the trials that are over; the lanes whose document is through with all."""
+        """Count the trials that are over; returns the lanes whose document has had all of them."""
         self._trials[over] += 1
         return np.asarray(over[self._trials[over] == TRIALS])
 
     def replace(self, ended: I64, documents: I64) -> None:
-        """Give ended lanes to new documents; take out those that none is left for."""
+        """Give ended lanes to new documents; remove the lanes for which none is left."""
         lanes, finished = ended[: len(documents)], ended[len(documents) :]
         self.documents[lanes] = documents
         self._trials[lanes] = self._last[lanes] = self._ready[lanes] = self._ends[lanes, 0] = 0
         if not len(finished):
             return
-        stays = np.ones(self.busy, bool)
-        stays[finished] = False
-        self._fresh = (np.cumsum(stays) - 1)[self._fresh[stays[self._fresh]]]
+        kept = np.ones(self.busy, bool)
+        kept[finished] = False
+        self._fresh = (np.cumsum(kept) - 1)[self._fresh[kept[self._fresh]]]
         for name in ("documents", "_trials", "_draws", "_seconds", "_weights", "chances", "_rows", "_ends", "_last",
                      "_ready"):  # fmt: skip
-            setattr(self, name, getattr(self, name)[stays])
+            setattr(self, name, getattr(self, name)[kept])
         self.busy = len(self.documents)
 
 
 def _sums(chances: F64) -> tuple[F64, F64]:
-    """Sum and greatest of every row. Added from the left, one by one: along rows NumPy adds in another order, so they
-    are columns here (of one column it would make a row)."""
+    """Sum and maximum of every row. Values are added from the left, one by one: along rows NumPy adds in another order,
+    so rows become columns (a single column would be treated as a row)."""
     columns = np.ascontiguousarray(chances.T)
     if len(chances) == 1:
         return np.add.accumulate(chances, axis=1)[:, -1], columns.max(axis=0)

@@ -1,14 +1,14 @@
 """The tables of langdetect, and the n-grams of texts that are in them.
 
-The tables are built once a process from the profiles of the installed package langdetect 1.0.9 (55 JSON files,
+The tables are built once per process from the profiles of the installed package langdetect 1.0.9 (55 JSON files,
 ``langdetect/profiles``) and its own function that normalizes a character. N-grams are the paths of a trie laid into one
 array (a *double array*): a node is a start in the array, its child for symbol s is at ``start + s``, and ``owners``
-says which node an entry belongs to, so "is this trigram known" is two reads. Languages are in the order of the sorted
-file names; the package takes the order of the directory.
+gives the node that an entry belongs to, so a trigram is looked up in two reads. Languages are in the order of the
+sorted file names; the package takes the order of the directory.
 
 `find_ngrams` gives the n-grams of one to three characters of every document that are in a profile, in the package's
 order (``detector.py``: `append`, `cleaning_text`, `_extract_ngrams`; ``utils/ngram.py``). Only their positions are
-kept, since a few hundred of thousands of n-grams are ever drawn; their rows are looked up then.
+kept, because only a few hundred of thousands of n-grams are drawn; their rows are looked up then.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from corpusforge.arrays import F64, I32, I64, U32, Bools
 from corpusforge.text import text_bytes
 
 CODE_POINTS = 0x20000
-"""Code points with an entry of their own: every character of a profile, every one that langdetect 1.0.9 normalizes
-(``utils/ngram.py``), and every upper-case letter of Unicode lie below; the rest is like the last."""
+"""Code points with an entry of their own: every character of a profile, every character that langdetect 1.0.9
+normalizes (``utils/ngram.py``), and every upper-case letter of Unicode lie below; all others are like the last."""
 
 SPACE, EDGE, OTHER = 0, 1, 2
 """Symbols: a space; the edge of a document, which is a space that no n-gram ends with; a character of no n-gram."""
 
 
 class Profiles(NamedTuple):
-    """``symbols``: of every code point. Those from ``known[0]`` to ``known[1]`` are n-grams alone; from ``upper`` on
-    they are upper case. ``pairs[a * size + b]``: twice the start of the node of ab, plus 1 where ab is an n-gram.
-    ``starts[a]``: start of the node of a; ``root``: of the empty path. ``owners``, ``rows``: of every place.
-    ``probabilities``: one row an n-gram, one column a language of ``languages``.
+    """``symbols``: of every code point. Those from ``known[0]`` to ``known[1]`` are n-grams by themselves; from
+    ``upper`` on they are upper case. ``pairs[a * size + b]``: twice the start of the node of ab, plus 1 if ab is an
+    n-gram. ``starts[a]``: start of the node of a; ``root``: of the empty path. ``owners``, ``rows``: of every array
+    entry. ``probabilities``: a row for each n-gram, a column for each language of ``languages``.
     """
 
     languages: tuple[str, ...]
@@ -69,20 +69,16 @@ class _Symbols(NamedTuple):
 @cache
 def profiles() -> Profiles:
     """The tables of the installed package."""
-    import langdetect
-
-    folder = Path(langdetect.PROFILES_DIRECTORY)
-    files = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
-    found = [json.loads(path.read_text("utf-8")) for path in files]
+    contents = [json.loads(path.read_text("utf-8")) for path in _files()]
     normal = _normalized()
-    grams = _matchable(found, set(normal))
+    grams = _matchable(contents, set(normal))
     symbols = _symbols(grams, normal)
-    table = np.zeros((len(grams), len(found)))
-    for column, profile in enumerate(found):
+    table = np.zeros((len(grams), len(contents)))
+    for column, profile in enumerate(contents):
         _fill(table, column, profile, grams)
     places = _lay_out(grams, symbols)
     return Profiles(
-        tuple(profile["name"] for profile in found), symbols.table, symbols.size, symbols.known, symbols.upper,
+        tuple(profile["name"] for profile in contents), symbols.table, symbols.size, symbols.known, symbols.upper,
         *places, table,
     )  # fmt: skip
 
@@ -98,18 +94,23 @@ def _normalized() -> list[str]:
 
 
 def languages() -> tuple[str, ...]:
-    """Names of the languages, without building the tables: a profile is named as its file."""
+    """Names of the languages, without building the tables: those of the files."""
+    return tuple(path.name for path in _files())
+
+
+def _files() -> list[Path]:
+    """The files of the profiles, sorted by name."""
     import langdetect
 
     folder = Path(langdetect.PROFILES_DIRECTORY)
-    return tuple(sorted(p.name for p in folder.iterdir() if p.is_file() and not p.name.startswith(".")))
+    return sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
 
 
-def _matchable(found: list[dict[str, Any]], alphabet: set[str]) -> dict[str, int]:
-    """The n-grams that text can give, numbered: of normalized characters, none of spaces only, no space inside."""
-    # A Python loop over 88,000 n-grams, once a process.
+def _matchable(contents: list[dict[str, Any]], alphabet: set[str]) -> dict[str, int]:
+    """The n-grams that text can have, numbered: of normalized characters, not only spaces, no space inside."""
+    # A Python loop over 88,000 n-grams, once per process.
     grams: dict[str, int] = {}
-    for profile in found:
+    for profile in contents:
         for gram in profile["freq"]:
             fits = len(gram) <= 3 and gram.strip(" ") and " " not in gram[1:-1]
             if fits and gram not in grams and alphabet.issuperset(gram):
@@ -118,7 +119,7 @@ def _matchable(found: list[dict[str, Any]], alphabet: set[str]) -> dict[str, int
 
 
 def _fill(table: F64, column: int, profile: dict[str, Any], grams: dict[str, int]) -> None:
-    """Probability of an n-gram in a language: its frequency by that of all n-grams of its length."""
+    """Set the probability of each n-gram in a language: its frequency over that of all n-grams of its length."""
     known = [gram for gram in profile["freq"] if gram in grams]
     totals = np.array(profile["n_words"], np.float64)
     lengths = np.array([len(gram) for gram in known])
@@ -127,7 +128,7 @@ def _fill(table: F64, column: int, profile: dict[str, Any], grams: dict[str, int
 
 
 def _symbols(grams: dict[str, int], normal: list[str]) -> _Symbols:
-    """Number the characters: spaces, others, part of n-grams only, n-grams alone, then the same in upper case."""
+    """Number the characters: spaces, others, those only inside n-grams, unigrams, then the same in upper case."""
     characters = sorted(set("".join(grams)) - {" "})
     small = [c for c in characters if not c.isupper()]
     large = [c for c in characters if c.isupper()]
@@ -149,7 +150,7 @@ def _lay_out(grams: dict[str, int], symbols: _Symbols) -> tuple[I32, I32, int, I
         nodes.setdefault(gram[:-1], []).append((symbols.of[gram[-1]], row))
     array = _DoubleArray(2 * len(grams), symbols.size)
     placed = {}
-    # Large nodes first; a Python loop over 17,000 nodes, once a process.
+    # Large nodes first; a Python loop over 17,000 nodes, once per process.
     for path, children in sorted(nodes.items(), key=lambda item: (-len(item[1]), item[0])):
         placed[path] = array.place(np.array(children, np.int32))
     size = symbols.size
@@ -168,10 +169,10 @@ def _lay_out(grams: dict[str, int], symbols: _Symbols) -> tuple[I32, I32, int, I
 
 
 class _DoubleArray:
-    """Nodes laid over each other so that no two children share a place. Start 0 belongs to no node."""
+    """Nodes interleaved so that no two children share an entry. No node starts at 0."""
 
     WINDOW = 2048
-    """Starts tried at once: most small nodes fit one of them while the array is half empty."""
+    """Starts tried at once: while the array is half empty, most small nodes fit one of them."""
 
     def __init__(self, size: int, symbols: int) -> None:
         self._symbols = symbols
@@ -190,7 +191,7 @@ class _DoubleArray:
         )
 
     def place(self, children: I32) -> int:
-        """Find room for a node with ``(symbol, row)`` children."""
+        """Place a node with ``(symbol, row)`` children; returns its start."""
         symbols, low = children[:, 0], self._low
         while True:
             if low + self.WINDOW + self._symbols > len(self._free):
@@ -211,29 +212,29 @@ class _DoubleArray:
 
 
 MAX_CHARACTERS = 10_000
-"""Characters looked at, counted after the removal of addresses (``detector.py``, max_text_length)."""
+"""Characters examined, counted after the removal of addresses (``detector.py``, max_text_length)."""
 BLOCK_CHARACTERS = 1 << 16
-"""Characters worked on at once: about 40 bytes each, so that a block stays in a core's cache."""
+"""Characters processed at once: about 40 bytes each, so that a block stays in a core's cache."""
 
 _HEAD, _MARGIN = 16_384, 3_000
-# Of a longer text with addresses only the head is searched, if enough of it stays. A cut can change what is found only
-# where a match reaches it: an URL is at most 2,084 characters, an address 575, a letter with a mark two.
+# In a longer text with addresses only the head is searched, if enough of it is left. Truncation can change matches only
+# near the end of the head: a URL has at most 2,084 characters, an address 575, a letter with a mark two.
 
 _MARKS = "\u0300\u0301\u0303\u0309\u0323"  # those of Vietnamese letters (messages.properties, DMARK_CLASS)
 _BEFORE_AT = re.compile("[-_.0-9A-Za-z]{1,64}")
-_BEHIND_AT = re.compile("[-_0-9A-Za-z]{1,255}[-_.0-9A-Za-z]{1,255}")
+_AFTER_AT = re.compile("[-_0-9A-Za-z]{1,255}[-_.0-9A-Za-z]{1,255}")
 
 
 class NGrams(NamedTuple):
-    """N-grams of documents. ``symbols``: all documents, an `EDGE` before each. ``places``: four times the place of an
-    n-gram's last symbol, plus its length less one; document i owns ``places[offsets[i]:offsets[i + 1]]``."""
+    """N-grams of documents. ``symbols``: of all documents, an `EDGE` before each. ``places``: four times the index of
+    an n-gram's last symbol, plus its length less one; document i owns ``places[offsets[i]:offsets[i + 1]]``."""
 
     symbols: npt.NDArray[np.uint16]
     places: I32
     offsets: I64
 
     def rows(self, chosen: I64, table: Profiles) -> I32:
-        """Rows of probabilities of some of the n-grams."""
+        """Rows of probabilities of the chosen n-grams."""
         places = self.places[chosen].astype(np.intp)
         last, longer = places >> 2, places & 3
         final = self.symbols[last].astype(np.intp)
@@ -244,23 +245,23 @@ class NGrams(NamedTuple):
 
 
 def prepare(texts: pa.StringArray) -> list[str]:
-    """Every text without addresses, with Vietnamese letters composed, and cut."""
+    """Every text without addresses, with Vietnamese letters composed, truncated."""
     prepared: list[str] = pc.utf8_slice_codeunits(texts, 0, MAX_CHARACTERS).to_pylist()
-    odd = pc.or_(pc.match_substring(texts, "http"), pc.match_substring(texts, "@"))
+    special = pc.or_(pc.match_substring(texts, "http"), pc.match_substring(texts, "@"))
     if (text_bytes(texts)[0] == 0xCC).any():  # the first byte of all marks
-        odd = pc.or_(odd, pc.match_substring_regex(texts, f"[{_MARKS}]"))
-    # A Python loop with a reason: few texts hold an address or a mark, and the patterns are Python's.
-    chosen = np.flatnonzero(odd.to_numpy(zero_copy_only=False))
+        special = pc.or_(special, pc.match_substring_regex(texts, f"[{_MARKS}]"))
+    # A Python loop with a reason: few texts hold an address or a mark, and the expressions are Python's.
+    chosen = np.flatnonzero(special.to_numpy(zero_copy_only=False))
     for number, text in zip(chosen.tolist(), texts.take(pa.array(chosen)).to_pylist(), strict=True):
-        prepared[number] = _prepare_odd(text)
+        prepared[number] = _prepare_special(text)
     return prepared
 
 
-def _prepare_odd(text: str) -> str:
-    done = _without_addresses(text[:_HEAD])
-    if len(text) > _HEAD and len(done) < MAX_CHARACTERS + _MARGIN:
-        done = _without_addresses(text)
-    return done[:MAX_CHARACTERS]
+def _prepare_special(text: str) -> str:
+    prepared = _without_addresses(text[:_HEAD])
+    if len(text) > _HEAD and len(prepared) < MAX_CHARACTERS + _MARGIN:
+        prepared = _without_addresses(text)
+    return prepared[:MAX_CHARACTERS]
 
 
 def _without_addresses(text: str) -> str:
@@ -276,12 +277,12 @@ def _without_addresses(text: str) -> str:
 
 
 def _without_mail(text: str) -> str:
-    """`Detector.MAIL_RE.sub`, looked for from every "@" and not from every letter."""
+    """`Detector.MAIL_RE.sub`, searched from every "@" and not from every letter."""
     parts: list[str] = []
     done, at = 0, text.find("@")
     while at >= 0:
         name = _BEFORE_AT.match(text[max(done, at - 64) : at][::-1])
-        host = _BEHIND_AT.match(text, at + 1)
+        host = _AFTER_AT.match(text, at + 1)
         if name and host:
             parts += [text[done : at - name.end()], " "]
             done = host.end()
@@ -296,21 +297,21 @@ def find_ngrams(texts: list[str], table: Profiles) -> NGrams:
     bounds: list[I64] = [np.zeros(1, np.int64)]
     length = total = 0
     for block in _blocks(texts):
-        found = _symbols_of(block, table)
-        flags = _known(found.symbols, table)
-        ends = np.append(found.edges[1:], len(found.symbols)) * 4
+        coded = _symbols_of(block, table)
+        flags = _known(coded.symbols, table)
+        ends = np.append(coded.edges[1:], len(coded.symbols)) * 4
         inside = np.flatnonzero(flags)
         bounds.append(total + np.searchsorted(inside, ends))
         places.append((inside + length * 4).astype(np.int32))
-        symbols.append(found.symbols.astype(np.uint16))
-        length, total = length + len(found.symbols), total + len(inside)
+        symbols.append(coded.symbols.astype(np.uint16))
+        length, total = length + len(coded.symbols), total + len(inside)
     if not symbols:
         return NGrams(np.zeros(0, np.uint16), np.zeros(0, np.int32), bounds[0])
     return NGrams(np.concatenate(symbols), np.concatenate(places), np.concatenate(bounds))
 
 
 def _blocks(texts: list[str]) -> Iterator[list[str]]:
-    """Groups of documents of about `BLOCK_CHARACTERS` together."""
+    """Groups of documents of about `BLOCK_CHARACTERS` each."""
     sizes = np.cumsum([len(text) + 1 for text in texts])
     first = 0
     while first < len(texts):
@@ -321,7 +322,7 @@ def _blocks(texts: list[str]) -> Iterator[list[str]]:
 
 
 class _SymbolBlock(NamedTuple):
-    """Symbols of a block of documents; ``edges``: where each document's `EDGE` stands."""
+    """Symbols of a block of documents; ``edges``: the index of each document's `EDGE`."""
 
     symbols: npt.NDArray[np.intp]
     edges: I64
@@ -340,7 +341,7 @@ def _symbols_of(texts: list[str], table: Profiles) -> _SymbolBlock:
 
 
 def _without_latin(codes: U32, high: I64, edges: I64) -> tuple[U32, I64]:
-    """Take "A" to "z" out of documents that have more than twice as many characters from U+0300 on."""
+    """Remove "A" to "z" from documents that have more than twice as many characters from U+0300 on."""
     ends = np.append(edges[1:], len(codes))
     latin = codes - np.uint32(0x41) <= 0x39
     places = np.flatnonzero(latin)
@@ -348,14 +349,14 @@ def _without_latin(codes: U32, high: I64, edges: I64) -> tuple[U32, I64]:
     drop = np.diff(np.searchsorted(places, ends), prepend=0) * 2 < foreign
     if not drop.any():
         return codes, edges
-    stays = ~(latin & np.repeat(drop, ends - edges))
-    return codes[stays], (np.cumsum(stays) - 1)[edges]
+    kept = ~(latin & np.repeat(drop, ends - edges))
+    return codes[kept], (np.cumsum(kept) - 1)[edges]
 
 
 def _known(symbols: npt.NDArray[np.intp], table: Profiles) -> Bools:
-    """Four flags a symbol: whether the n-grams of length 1, 2 and 3 that end with it count, and one unused.
+    """Four flags per symbol: whether the n-grams of length 1, 2 and 3 that end with it count, and one unused.
 
-    None counts where it and the symbol before are upper case, and no longer ones after two spaces.
+    None counts if the symbol and the one before are upper case; longer ones do not count after two spaces.
     """
     flags = np.zeros((len(symbols), 4), bool)
     large = symbols >= table.upper

@@ -1,6 +1,6 @@
 """The rule packs: bundled ones by name, a user's own by path, and the step that each kind of pack makes.
 
-A pack names its kind (``kind = "c4"`` if it names none), one of `KINDS`; nothing else can be named.
+A pack names its kind, one of `KINDS` (``kind = "c4"`` by default).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ KINDS = {
         Kind(Patterns, lambda rules, _: PatternsStep(rules)),
     )
 }
-"""Every kind of pack, by the word that a file gives as ``kind``."""
+"""Every kind of pack, by its name in files."""
 
 
 def list_packs() -> list[str]:
@@ -51,7 +51,7 @@ def list_packs() -> list[str]:
 def load_pack(name_or_path: str) -> Pack:
     """A pack by bundled name or by path.
 
-    Raises `errors.InputMissing` if there is none, `errors.RecipeInvalid` for a key or value that is not right.
+    Raises `errors.InputMissing` if there is none, `errors.RecipeInvalid` for an invalid key or value.
     """
     path = find_pack(name_or_path)
     raw = read_toml(path)
@@ -70,7 +70,7 @@ def load_rules(name_or_path: str) -> Rules:
 
 
 def recorded_pack(name: str, values: Mapping[str, Any]) -> Pack | None:
-    """A pack from its values as a manifest keeps them (`Step.resources`); None where they are of no kind known here."""
+    """A pack from its values in a manifest (`Step.resources`); None if they are of no known kind."""
     lists = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
     named = KINDS.get(str(lists.pop("kind", "")))
     kinds = [kind.rules for kind in ([named] if named else KINDS.values()) if kind.rules.rules().keys() >= lists.keys()]
@@ -86,9 +86,10 @@ def step_of(pack: Pack, section: Clean) -> Step:
 
 
 def diff_packs(a: Pack, b: Pack) -> list[tuple[str, Any, Any]]:
-    """Where two packs differ: ``(rule, value in a, value in b)`` in order; None for a rule that a kind does not have.
+    """The rules in which two packs differ: ``(rule, value in a, value in b)``; None for a rule that a kind does not
+    have.
 
-    Packs of two kinds differ in the kind itself, the first row, and share rules only where these have one name.
+    Packs of two kinds differ in the kind, which is the first row, and share the rules of equal name.
     """
     left, right = a.values(), b.values()
     rows: list[tuple[str, Any, Any]] = []

@@ -1,12 +1,11 @@
 """Mask personal data, or drop its pages: e-mail addresses, public IP addresses and telephone numbers.
 
-A mask is something of the same kind that is reserved for examples (RFC 2606, 5737, 3849; 555-0100 in North America),
-not a tag: text stays text, a vocabulary needs no new entries, and text that was masked once is left alone the second
-time.
+A mask is an address or number of the same kind that is reserved for examples (RFC 2606, 5737, 3849; 555-0100 in North
+America), not a tag: text stays natural, a vocabulary needs no new entries, and masking twice changes nothing.
 
 The searches work on the UTF-8 bytes of a whole column. Each kind is found from rare anchors ("@", ":" after four
-hexadecimal digits, runs of digits), so only their surroundings are read. Precision comes before recall: what could as
-well be a version, a date, an ISBN or a decimal number is left alone.
+hexadecimal digits, runs of digits), so only their surroundings are read. Precision has priority over recall: what may
+as well be a version, a date, an ISBN or a decimal number is not matched.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from corpusforge.text import bytes_in, slices, text_bytes, union
 
 KINDS = ("email", "ip", "phone")
 MASKS = ("email@example.com", "192.0.2.1", "2001:db8::1", "555-0100")
-"""What stands for `pii_finds.EMAIL`, IPV4, IPV6, PHONE."""
+"""The masks of EMAIL, IPV4, IPV6, PHONE."""
 REASONS = ("kept", "page:pii")
 EDITS = ("kept", "text:email", "text:ip", "text:phone")
 _EDIT_OF = np.array([1, 2, 2, 3], np.int8)
@@ -52,7 +51,7 @@ class PiiStep:
             raise errors.RecipeInvalid("clean.pii_kinds", f"{list(self.kinds)}", f"name some of {', '.join(KINDS)}")
 
     def resources(self) -> dict[str, Any]:
-        """Nothing: all is in the code."""
+        """Nothing: the output depends on code and settings only."""
         return {}
 
     def apply(self, documents: pa.RecordBatch) -> Verdict:
@@ -71,7 +70,7 @@ class PiiStep:
 
 
 def _without_masks(data: Any, finds: Finds) -> Finds:
-    """Left alone: what is a mask already (the others are not public addresses or whole numbers)."""
+    """Without what is the mask of an e-mail address already; the other masks are never found."""
     own = np.frombuffer(MASKS[0].encode(), np.uint8)
     same = np.flatnonzero(finds.stops - finds.starts == len(own))
     same = same[(data[finds.starts[same][:, None] + np.arange(len(own))] == own).all(1)]
@@ -84,7 +83,7 @@ def _details(owners: I64, edits: Codes) -> dict[int, str]:
     """``"2 email, 1 phone"`` of every document with finds."""
     details: dict[int, str] = {}
     pairs, counts = np.unique(owners * len(EDITS) + edits, return_counts=True)
-    # A Python loop with a reason: over dropped documents only.
+    # A Python loop over dropped documents only.
     for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
         owner, kind = divmod(pair, len(EDITS))
         text = f"{count} {EDITS[kind].removeprefix('text:')}"
@@ -97,10 +96,10 @@ def mask(texts: pa.StringArray, finds: Finds) -> pa.StringArray:
     data, offsets = text_bytes(texts)
     cuts = union(offsets, finds.starts, finds.stops)
     parts = slices(data, cuts)
-    found = np.zeros(len(parts), bool)
-    found[np.searchsorted(cuts, finds.starts)] = True
+    is_find = np.zeros(len(parts), bool)
+    is_find[np.searchsorted(cuts, finds.starts)] = True
     masks = pa.array(MASKS).take(pa.array(finds.kinds))
-    replaced = pc.replace_with_mask(parts, pa.array(found), masks)
+    replaced = pc.replace_with_mask(parts, pa.array(is_find), masks)
     bounds = np.searchsorted(cuts, offsets).astype(np.int32)
     return pc.binary_join(pa.ListArray.from_arrays(pa.array(bounds), replaced), "")
 
@@ -134,10 +133,10 @@ class Reader(NamedTuple):
 EMAIL, IPV4, IPV6, PHONE = range(4)
 
 IPV6_BYTES = 36  # of an IPv6 address after its first group, with one more to see that it ends
-MIN_OCTET = 20  # "1.2.3.4": numbers all below are versions and headings, as good as never addresses of people
+MIN_OCTET = 20  # "1.2.3.4": if all numbers are smaller it is a version or a heading, hardly ever an address
 MIN_DIGITS, MAX_DIGITS = 9, 15  # of an international number with its country code; the most: ITU-T E.164, section 6
 PHONE_GROUPS = 8  # groups of digits in an international number, at most
-_BLOCK = 1 << 15  # anchors looked at together, so that text of nothing but anchors needs no memory
+_BLOCK = 1 << 15  # anchors examined together: bounds memory for text that consists of anchors
 
 _WORD = ALNUM | bytes_in(b"_", range(0x80, 0x100))
 _HEX = DIGIT | bytes_in(b"abcdefABCDEF")
@@ -147,7 +146,7 @@ _RESERVED = (
     *("192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24"),
     "224.0.0.0/3",
 )
-"""IPv4 that is nobody's on the open net: IANA's special-purpose address registry, multicast and class E."""
+"""IPv4 addresses that are not public: IANA's special-purpose address registry, multicast and class E."""
 _RESERVED_RANGES = np.array(
     [(int(n.network_address), int(n.broadcast_address)) for n in map(ipaddress.ip_network, _RESERVED)], np.int64
 )
@@ -162,22 +161,22 @@ class Finds(NamedTuple):
 
 
 def find(data: U8, offsets: I64, kinds: tuple[str, ...]) -> Finds:
-    """Everything of ``kinds`` ("email", "ip", "phone"); what overlaps counts as the one that begins first."""
-    reader, found = Reader(data, offsets), []
+    """Everything of ``kinds`` ("email", "ip", "phone"); of overlapping finds the one that begins first."""
+    reader, finds = Reader(data, offsets), []
     if "email" in kinds:
-        found.append((*_joined([emails(reader, at) for at in _anchors(reader, 0x40)]), EMAIL))
+        finds.append((*_joined([emails(reader, at) for at in _anchors(reader, 0x40)]), EMAIL))
     if {"ip", "phone"} & set(kinds):
         runs = _digit_runs(reader)
         if "ip" in kinds:
-            found += [
+            finds += [
                 (*_ipv4(reader, runs), IPV4),
                 (*_joined([_ipv6(reader, at) for at in _anchors(reader, 0x3A)]), IPV6),
             ]
         if "phone" in kinds:
-            found += [(*_international(reader, runs), PHONE), (*_north_american(reader, runs), PHONE)]
-    starts = np.concatenate([f[0] for f in found])
-    stops = np.concatenate([f[1] for f in found])
-    labels = np.concatenate([np.full(len(f[0]), f[2], np.int64) for f in found])
+            finds += [(*_international(reader, runs), PHONE), (*_north_american(reader, runs), PHONE)]
+    starts = np.concatenate([f[0] for f in finds])
+    stops = np.concatenate([f[1] for f in finds])
+    labels = np.concatenate([np.full(len(f[0]), f[2], np.int64) for f in finds])
     order = np.lexsort((-stops, starts))
     starts, stops, labels = starts[order], np.maximum.accumulate(stops[order]), labels[order]
     first = np.ones(len(starts), bool)
@@ -187,7 +186,7 @@ def find(data: U8, offsets: I64, kinds: tuple[str, ...]) -> Finds:
 
 
 def _anchors(reader: Reader, byte: int) -> list[I64]:
-    """Where a byte stands, in blocks."""
+    """The offsets of a byte, in blocks."""
     begin = int(reader.offsets[0])
     at = np.flatnonzero(reader.data[begin : reader.offsets[-1]] == byte) + begin
     return [at[k : k + _BLOCK] for k in range(0, max(1, len(at)), _BLOCK)]
@@ -229,7 +228,7 @@ def _digit_runs(reader: Reader) -> _Runs:
 
 
 def _ipv4(reader: Reader, runs: _Runs) -> tuple[I64, I64]:
-    """Four numbers up to 255 that are a public address and look like no version."""
+    """Four numbers up to 255 that are a public address and do not look like a version."""
     first = runs.groups(4)
     fits = np.ones(len(first), bool)
     for k in range(4):
@@ -271,16 +270,16 @@ def _ipv6(reader: Reader, at: I64) -> tuple[I64, I64]:
     good &= ~_WORD[head[0]] & (head[0] != 0x3A)
     at, low, high = at[good], low[good], high[good]
     rest = reader.window(at, 1, IPV6_BYTES, low, high)
-    of_it = np.logical_and.accumulate(_HEX[rest] | (rest == 0x3A), 1)
-    length = of_it.sum(1)
+    inside = np.logical_and.accumulate(_HEX[rest] | (rest == 0x3A), 1)
+    length = inside.sum(1)
     # "2001:db8::1: not found" ends before its last colon.
     last, earlier = reader.byte(at + length - 1, low, high), reader.byte(at + length - 2, low, high)
     length -= (last == 0x3A) & (earlier != 0x3A)
-    many = np.flatnonzero((of_it & (rest == 0x3A)).sum(1) >= 2)
-    many = many[~_WORD[reader.byte(at[many] + length[many], low[many], high[many])]]
+    likely = np.flatnonzero((inside & (rest == 0x3A)).sum(1) >= 2)
+    likely = likely[~_WORD[reader.byte(at[likely] + length[likely], low[likely], high[likely])]]
     starts, stops = at - 4, at + length
     # A Python loop with a reason: hexadecimal digits and two colons close together are rare.
-    kept = [n for n in many.tolist() if _is_global(reader.data[starts[n] : stops[n]].tobytes().decode())]
+    kept = [n for n in likely.tolist() if _is_global(reader.data[starts[n] : stops[n]].tobytes().decode())]
     return starts[kept], stops[kept]
 
 
@@ -357,19 +356,19 @@ DOMAIN_BYTES = 128  # read after it; RFC 5321 allows 255, but real ones are shor
 _LOCAL = ALNUM | bytes_in(b"._%+-")
 _LEAD, _TRAIL = bytes_in(range(0xC3, 0xD4)), bytes_in(range(0x80, 0xC0))
 """Of characters U+00C0 to U+04FF: letters of Latin, Greek and Cyrillic, and combining marks (RFC 6531, section 3.3).
-Other scripts, as Chinese, stand before an address without a space and are not part of it."""
+In other scripts, such as Chinese, letters directly before an address are not part of it."""
 _DOMAIN = ALNUM | bytes_in(b".-")
 _ENDINGS = (
     "png jpg jpeg gif webp svg bmp tif tiff ico avif heic css scss js jsx mjs json xml html htm xhtml php asp aspx"
     " jsp pdf txt csv exe dll jar woff ttf eot"
 )
 FILES = tuple(_ENDINGS.split())
-"""Endings of files that are not top-level domains (IANA's root zone): ``logo@2x.png`` is not an address."""
+"""File endings that are not top-level domains (IANA's root zone): ``logo@2x.png`` is not an address."""
 _FILE_CODES = np.array([int.from_bytes(f".{name}".encode(), "big") for name in FILES], np.uint64)
 
 
 def emails(reader: Reader, at: I64) -> tuple[I64, I64]:
-    """``local@domain.tld`` around "@"; the domain in ASCII, its last label of 2 to 24 letters, no file's ending."""
+    """``local@domain.tld`` around "@"; the domain in ASCII, its last label of 2 to 24 letters and not a file ending."""
     low, high = reader.edges(at)
     before, after = reader.byte(at - 1, low, high), reader.byte(at + 1, low, high)
     wide = _TRAIL[before] & _LEAD[reader.byte(at - 2, low, high)]
@@ -389,19 +388,19 @@ def emails(reader: Reader, at: I64) -> tuple[I64, I64]:
 
 
 def _is_file(reader: Reader, stop: I64, low: I64, high: I64) -> Bools:
-    """Whether what ends at each place has the ending of a file."""
+    """Whether the text before each offset has a file ending."""
     tail = reader.window(stop - 1, -1, 7, low, high).astype(np.uint64)
     tail |= np.where((tail >= 0x41) & (tail <= 0x5A), 0x20, 0).astype(np.uint64)
     codes = np.zeros(len(stop), np.uint64)
-    found = np.zeros(len(stop), bool)
+    is_file = np.zeros(len(stop), bool)
     for k in range(7):
         codes |= tail[:, k] << np.uint64(8 * k)
-        found |= (tail[:, k] == 0x2E) & np.isin(codes, _FILE_CODES)
-    return found
+        is_file |= (tail[:, k] == 0x2E) & np.isin(codes, _FILE_CODES)
+    return is_file
 
 
 def _domain(reader: Reader, first: I64, width: int, low: I64, high: I64) -> tuple[I64, Bools]:
-    """How many bytes from each place on could be a domain, ``width`` at most, and whether they are."""
+    """How many bytes from each offset on could be a domain, at most ``width``, and whether they are one."""
     after = reader.window(first, 1, width + 1, low, high)
     after, following = after[:, :-1], after[:, 1:]
     stray = ((after == 0x2E) & ~ALNUM[following]) | ((after == 0x2D) & ~ALNUM[following] & (following != 0x2D))

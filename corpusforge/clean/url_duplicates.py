@@ -1,13 +1,14 @@
-"""Keep the newest page of each URL: scan the input for URLs, compare them, leave older copies out.
+"""Keep the newest page of each URL: scan the input for URLs, compare them, drop older copies.
 
-    units -> ScanWork -> origins/, a row of 48 bytes a record with a URL, in a folder of its own
+    units -> ScanWork -> origins/, a row of 48 bytes for each record with a URL, in a folder of its own
     -> (partition, packed block) -> shuffle -> find_older -> (unit, packed rows) -> older-N/
     leave_out(raw, older): a batch of the reader without them; they are rejects, ``page:older-copy``
 
 As in C4 the newest page stays (tensorflow-datasets, ``text/c4_utils.py``, ``select_newest_page``). Where times do not
-decide (C4 takes whichever comes first), the smallest hash of the content stays, a record of unknown time is older than
-any other, and of records with the same content the smallest id stays. So the result depends neither on order nor on how
-the input is cut into files. A record without a URL, or whose URL is nothing but a scheme, is a copy of nothing.
+decide (C4 takes whichever comes first), the record with the smallest hash of its content stays, and of records with the
+same content the one with the smallest id; a record of unknown time is older than any other. So the result depends
+neither on order nor on how the input is cut into files. A record without a URL, or whose URL is only a scheme, is never
+a copy.
 
 Input is read twice, the first time without extracting text from HTML. An older copy is named by its document's id, so
 nothing depends on where a unit resumes after a crash.
@@ -27,7 +28,7 @@ import pyarrow.compute as pc
 import xxhash
 
 from corpusforge import shards
-from corpusforge.arrays import U64, Bools
+from corpusforge.arrays import U64, Bools, run_starts
 from corpusforge.clean.urls import normalize_urls
 from corpusforge.engine import Engine
 from corpusforge.progress import Progress
@@ -50,27 +51,27 @@ ORIGINS = pa.schema(
         pa.field("low", pa.uint64(), nullable=False),  # the last 16
     ]
 )
-"""One row a record that has a URL."""
+"""A row for each record that has a URL."""
 
 OLDER = pa.schema([pa.field(name, pa.uint64(), nullable=False) for name in ("high", "low", "kept_high", "kept_low")])
-"""One row an older copy: its id and that of the newest."""
+"""A row for each older copy: its id and that of the newest."""
 
 BLOCK_BYTES = 48
-"""Bytes a record in a block: the columns of ORIGINS and the unit, one after another, little-endian uint64."""
+"""Bytes per record in a block: the columns of ORIGINS and the unit, one after another, little-endian uint64."""
 
 OLDER_BYTES = 32
-"""Bytes an older copy in `find_older`'s answer: the columns of OLDER."""
+"""Bytes per older copy in the result of `find_older`: the columns of OLDER."""
 
 
 PARTITIONS = 64
-"""Ranges of the hash sorted one by one: bounds the memory of a sort, and how many workers can share a round."""
+"""Ranges of the hash that are sorted separately: bounds the memory of a sort and the workers of a round."""
 
 
 OLDER_COPY = "page:older-copy"
 
-# As measured for deduplication: Beam's local runner holds about 3.5 times of what it shuffles. Here every
-# record is shuffled once, and at worst every one again as an older copy; sorting one partition takes its block, its
-# columns, an order and the ordered columns.
+# As measured for deduplication, Beam's local runner needs about 3.5 times the memory of what it shuffles. Here every
+# record is shuffled once, and at worst again as an older copy; sorting a partition takes its block, its columns, an
+# order and the ordered columns.
 _SHUFFLE_FACTOR = 3.5
 _SORT_BYTES = 130
 
@@ -87,7 +88,7 @@ def older_copies(
     """Find the older copies among all records of these units. ``scratch``: a folder to keep until they are used."""
     work = ScanWork(scratch, options)
     scanned = engine.map(work, units, sizes, label="scan URLs", folder=scratch, progress=progress)
-    rounds = 1  # what other runners shuffle is theirs to hold or spill
+    rounds = 1  # other runners manage the memory of a shuffle themselves
     if engine.is_local:
         records = sum(result.statistics.get("origins", 0) for result in scanned)
         rounds = plan_rounds(records, memory_bytes, PARTITIONS)
@@ -106,14 +107,14 @@ def older_copies(
 
 
 def _compare(engine: Engine, units: Sequence[int], older: OlderCopies, round: int) -> None:
-    """One round: blocks of the origins of all units, grouped by range of the hash; the older copies of each unit."""
+    """One round: shuffle the origins of all units by range of the hash, and write the older copies of each unit."""
     produce = functools.partial(blocks, older.scratch, PARTITIONS, round, older.rounds)
     write = functools.partial(OlderCopies.write, older, round)
     engine.shuffle(units, produce, find_older, write, folder=older.scratch)
 
 
 def forget(older: OlderCopies) -> None:
-    """Remove the files of a comparison, its markers first, so that a half-removed one is never taken for complete."""
+    """Remove the files of a comparison, markers first, so that a partly removed one never counts as complete."""
     for number in range(older.rounds):
         shards.remove(older.mark(number))
     shards.remove(older.scratch)
@@ -131,14 +132,14 @@ def plan_rounds(records: int, memory_bytes: int, partitions: int) -> int:
 
 @dataclass(frozen=True)
 class OlderCopies:
-    """The result of a comparison in some rounds, in a folder of its own. Picklable: travels with the work of a unit."""
+    """The result of a comparison, in a folder of its own. Picklable: it is part of the work of each unit."""
 
     scratch: str
     rounds: int
 
     @property
     def folder(self) -> str:
-        """Where the rows lie: those of another number of rounds are not mixed with them."""
+        """The folder of the rows; another number of rounds has another folder."""
         return shards.join(self.scratch, f"older-{self.rounds}")
 
     def mark(self, round: int) -> str:
@@ -171,18 +172,18 @@ class ScanWork:
     options: ReadOptions
 
     def __call__(self, unit: Unit, advance: Advance) -> UnitResult:
-        """Scan one unit; one that is done is not read again."""
+        """Scan a unit; one that is finished is not read again."""
         from corpusforge.documents.read import read_origins
 
         with UnitOutput(self.folder, unit.number, {"origins": (ORIGINS, "arrow")}, shard_bytes=1 << 62) as output:
             if output.done:
                 return output.result(resumed=True)
             position = 0
-            for found, consumed in read_origins(unit, self.options):
-                rows = origins_of(*(found[name] for name in ("id", "url", "timestamp", "content")))
-                position += found.num_rows
-                counted = {"origins": rows.num_rows}
-                output.write({"origins": rows}, position=position, size=0, tallies={}, statistics=counted)
+            for records, consumed in read_origins(unit, self.options):
+                rows = origins_of(*(records[name] for name in ("id", "url", "timestamp", "content")))
+                position += records.num_rows
+                counts = {"origins": rows.num_rows}
+                output.write({"origins": rows}, position=position, size=0, tallies={}, statistics=counts)
                 advance(consumed)
             return output.finish()
 
@@ -212,16 +213,16 @@ def blocks(folder: str, partitions: int, round: int, rounds: int, unit: int) -> 
 
 
 def _slots(hashes: U64, slots: int) -> U64:
-    """Which of equal ranges of 64-bit numbers each hash lies in."""
+    """Which of ``slots`` equal ranges of 64-bit numbers each hash lies in."""
     return (hashes >> np.uint64(32)) * np.uint64(slots) >> np.uint64(32)
 
 
 _EPOCH = np.int64(1) << np.int64(62)
-"""Added to seconds since 1970, so that times before it are positive; 0 is left for unknown times."""
+"""Added to seconds since 1970, so that earlier times are positive too; 0 stands for unknown times."""
 
 
 def origins_of(ids: pa.Array, urls: pa.Array, times: pa.Array, content: pa.Array) -> pa.RecordBatch:
-    """The ORIGINS rows of some records; ``times``: timestamps in seconds."""
+    """The ORIGINS rows of records; ``times``: timestamps in seconds."""
     normalized = normalize_urls(urls)
     chosen = pc.fill_null(pc.not_equal(normalized, ""), False)
     high, low = id_words(ids.filter(chosen))
@@ -253,7 +254,7 @@ def id_words(ids: pa.Array) -> tuple[U64, U64]:
 
 
 def ids_of(high: U64, low: U64) -> pa.StringArray:
-    """The ids of two numbers each."""
+    """The ids of these pairs of numbers."""
     digits = np.stack([high, low], 1).astype(">u8").tobytes().hex()
     offsets = np.arange(len(high) + 1, dtype=np.int32) * 32
     return pa.StringArray.from_buffers(len(high), pa.py_buffer(offsets), pa.py_buffer(digits.encode()))
@@ -266,9 +267,9 @@ def pack_origins(rows: pa.RecordBatch, unit: int) -> bytes:
 
 
 def find_older(partition: int, blocks: Iterable[bytes]) -> list[tuple[int, bytes]]:
-    """Of the records of these blocks all that are older copies, as packed OLDER rows for each unit (ascending).
+    """All older copies among the records of these blocks, as packed OLDER rows for each unit (ascending).
 
-    ``blocks``: from `pack_origins`, of any units in any order; equal hashes must all be among them.
+    ``blocks``: from `pack_origins`, of any units in any order, with all records of each hash.
     """
     hashes, times, contents, highs, lows, units = _unpack(blocks, 6)
     by_hash = np.argsort(hashes)
@@ -282,8 +283,7 @@ def find_older(partition: int, blocks: Iterable[bytes]) -> list[tuple[int, bytes
     hashes, times, contents, highs, lows, units = (column[chosen] for column in columns)
     order = np.lexsort((lows, highs, contents, ~times, hashes))  # ~: the newest first
     hashes, highs, lows, units = hashes[order], highs[order], lows[order], units[order]
-    is_newest = np.ones(len(hashes), np.bool_)
-    is_newest[1:] = hashes[1:] != hashes[:-1]
+    is_newest = run_starts(hashes)
     newest = np.flatnonzero(is_newest)[np.cumsum(is_newest) - 1]
     older = np.flatnonzero(~is_newest)
     older = older[np.argsort(units[older], kind="stable")]
@@ -305,14 +305,14 @@ class Older(NamedTuple):
     kept_low: U64
 
     def among(self, ids: pa.Array) -> tuple[Bools, pa.StringArray]:
-        """Which of these documents are older copies, and the ids of the newest of those."""
+        """Which of these documents are older copies, and the ids of the copies that stay."""
         high, low = id_words(ids)
         if not len(self.high):
             return np.zeros(len(ids), np.bool_), pa.array([], pa.string())
-        # Two ids with equal first halves: 2^-64 a pair, and then the first of them is looked at only.
+        # Of ids with equal first halves (2^-64 for a pair) only the first would be found.
         at = np.minimum(np.searchsorted(self.high, high), len(self.high) - 1)
-        found = (self.high[at] == high) & (self.low[at] == low)
-        return found, ids_of(self.kept_high[at[found]], self.kept_low[at[found]])
+        is_older = (self.high[at] == high) & (self.low[at] == low)
+        return is_older, ids_of(self.kept_high[at[is_older]], self.kept_low[at[is_older]])
 
 
 def unpack_older(blocks: Iterable[bytes]) -> Older:
@@ -330,17 +330,17 @@ def _unpack(blocks: Iterable[bytes], columns: int) -> list[U64]:
 
 
 def _hashes(normalized: pa.StringArray) -> U64:
-    # A loop with a reason: one C call a URL (0.2 us) against kilobytes of page each.
+    # A Python loop with a reason: one C call a URL (0.2 us), which stands for kilobytes of page.
     digest = xxhash.xxh3_64_intdigest
     return np.fromiter((digest(url.encode()) for url in normalized.to_pylist()), np.uint64, len(normalized))
 
 
 def leave_out(raw: RawBatch, older: Older) -> RawBatch:
-    """A batch of the reader without older copies, which become rejects after its own."""
-    found, kept = older.among(raw.documents["id"])
-    if not found.any():
+    """A batch of the reader without older copies; these become rejects, after its own."""
+    is_older, kept = older.among(raw.documents["id"])
+    if not is_older.any():
         return raw
-    older_rows = raw.documents.filter(pa.array(found))
+    older_rows = raw.documents.filter(pa.array(is_older))
     columns = {
         "document": older_rows["id"],
         "line": pa.nulls(older_rows.num_rows, pa.int32()),
@@ -349,10 +349,10 @@ def leave_out(raw: RawBatch, older: Older) -> RawBatch:
         "step": pa.repeat("urls", older_rows.num_rows),
     }
     arrays = [(columns.get(f.name) if f.name in columns else older_rows[f.name]) for f in REJECTS]
-    made = [_cast(column, f.type) for column, f in zip(arrays, REJECTS, strict=True)]
-    both = pa.Table.from_batches([raw.rejects, pa.RecordBatch.from_arrays(made, schema=REJECTS)], REJECTS)
+    added = [_cast(column, f.type) for column, f in zip(arrays, REJECTS, strict=True)]
+    both = pa.Table.from_batches([raw.rejects, pa.RecordBatch.from_arrays(added, schema=REJECTS)], REJECTS)
     rejects = both.unify_dictionaries().combine_chunks().to_batches()[0]
-    return raw._replace(documents=raw.documents.filter(pa.array(~found)), rejects=rejects)
+    return raw._replace(documents=raw.documents.filter(pa.array(~is_older)), rejects=rejects)
 
 
 def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:

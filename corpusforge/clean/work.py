@@ -1,11 +1,11 @@
-"""The stage clean: read raw records, keep what the rules let through, write documents and rejects.
+"""The stage clean: read raw records, apply the rules, write documents and rejects.
 
 The stage is one map over the units of the input. Reading, cleaning and writing a unit are fused, and text never passes
 between processes. Where only the newest page of each URL stays, `url_duplicates` compares URLs first.
 
 A unit writes ``documents/`` and, if kept, ``rejects/`` (both Parquet) with the reader's reasons and the rules'. A shard
-ends where the text read reaches ``shard_bytes``, always between two batches of the reader, so a unit resumes after a
-crash with the very batches an undisturbed run would have seen.
+ends where the text read reaches ``shard_bytes``, always between two batches of the reader, so a unit that resumes after
+a crash reads the same batches as an uninterrupted run.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 SCRATCH = "scratch"
-"""Folder below the output for what is removed when the stage is through."""
+"""Folder below the output for files that are removed when the stage is complete."""
 
 
 def run(
@@ -49,8 +49,8 @@ def run(
 ) -> list[UnitResult]:
     """Clean every unit into ``folder``; ``sizes`` are the units' input bytes.
 
-    ``newest_memory``: bytes for comparing URLs first, so that of pages with one URL only the newest is cleaned; 0: all
-    are.
+    ``newest_memory``: bytes for comparing URLs first, so that of pages with one URL only the newest is cleaned; 0:
+    clean all of them.
     """
     if not newest_memory:
         return engine.map(work, units, sizes, label="clean", folder=folder, progress=progress)
@@ -66,7 +66,7 @@ def run(
 class CleanWork:
     """The stage `clean` for one unit. ``keep_rejects``: write dropped text, or only count it.
 
-    ``older``: older copies of URLs, which are left out before the rules look at anything.
+    ``older``: older copies of URLs, which are dropped before the rules are applied.
     """
 
     output: str
@@ -130,12 +130,12 @@ def tally_rejects(rejects: pa.RecordBatch) -> Tallies:
 
 
 def all_statistics(raw: RawBatch, cleaned: Cleaned) -> dict[str, Any]:
-    """Counts of one batch: raw records read, and what the rules counted.
+    """Counts of a batch: raw records read, and what the rules counted.
 
-    Not the raw bytes: a unit that resumes after a crash reads some of them again, and would count them twice.
+    Raw bytes are not counted: a unit that resumes after a crash reads some of them twice.
     """
-    found = {**cleaned.statistics, "records_in": raw.records}
+    statistics = {**cleaned.statistics, "records_in": raw.records}
     if OLDER_COPY in (tallies := tally_rejects(raw.rejects)):  # documents too, though the rules never saw them
-        found["documents_in"] += tallies[OLDER_COPY]["rows"]
-        found["text_bytes_in"] += tallies[OLDER_COPY]["bytes"]
-    return found
+        statistics["documents_in"] += tallies[OLDER_COPY]["rows"]
+        statistics["text_bytes_in"] += tallies[OLDER_COPY]["bytes"]
+    return statistics

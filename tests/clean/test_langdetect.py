@@ -33,7 +33,7 @@ SOUP = st.lists(
 
 
 def same(texts: list[str]) -> None:
-    """Both give the same."""
+    """Compare the kernel with the package."""
     texts = [text.encode("utf-8", "replace").decode() for text in texts]
     found = langdetect_probabilities(pa.array(texts, pa.string()))
     expected = np.array([package.probabilities(text) for text in texts]).reshape(found.shape)
@@ -52,7 +52,7 @@ def test_every_language() -> None:
     same([*SENTENCES.values(), *(text[:40] for text in SENTENCES.values()), " ".join(SENTENCES.values())])
 
 
-def test_nothing_to_go_by() -> None:
+def test_texts_without_features() -> None:
     texts = ["", " ", "12345 67890", "http://example.org/only-a-link", "a@bc.de", "\U0001f600", "ABC DEF", "\x00", "!?"]
     same(texts)
     assert not langdetect_probabilities(pa.array(texts[:6])).any()
@@ -60,15 +60,15 @@ def test_nothing_to_go_by() -> None:
 
 
 def test_texts_that_never_settle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Thousands of draws, so that more random words are needed than were made at first."""
-    made: list[int] = []
+    """Thousands of draws need more random words than were generated at first."""
+    lengths: list[int] = []
     stream = langdetect.stream
-    monkeypatch.setattr(langdetect, "stream", lambda seed, length: made.append(length) or stream(seed, length))
+    monkeypatch.setattr(langdetect, "stream", lambda seed, length: lengths.append(length) or stream(seed, length))
     same([text * 30 for text in ("中文", "的是 ", "no mi", "sa ti la")])
-    assert max(made) > min(made) == 4096
+    assert max(lengths) > min(lengths) == 4096
 
 
-def test_long_texts_are_cut_behind_removed_addresses() -> None:
+def test_long_texts_are_truncated_after_addresses_are_removed() -> None:
     english, german = SENTENCES["en"] + " ", SENTENCES["de"] + " "
     link = "https://example.org/" + "a/" * 200 + " "
     texts = [english * 100 + german * 300, (link + english) * 60, (link * 40 + german) * 30, link * 50 + english * 200]
@@ -77,7 +77,7 @@ def test_long_texts_are_cut_behind_removed_addresses() -> None:
 
 @pytest.mark.parametrize("start", range(16_384 - 2_200, 16_384 + 20, 97))
 def test_an_address_over_the_edge_of_the_head(start: int) -> None:
-    """Where only the head of a long text is searched, what is cut through there does not matter."""
+    """Where only the head of a long text is searched, an address truncated at its end does not matter."""
     text = ("ab cd " * 4000)[:start] + "https://" + "x" * 2000 + " " + "efg " * 4000
     whole = NGram.normalize_vi(Detector.MAIL_RE.sub(" ", Detector.URL_RE.sub(" ", text)))
     assert langdetect_profiles.prepare(pa.array([text])) == [whole[:10_000]]
@@ -118,7 +118,7 @@ def test_slices_of_columns() -> None:
 
 
 def test_every_ngram_of_the_profiles_is_found() -> None:
-    """What the tables lead to is what the package looks up, for all n-grams that text can give."""
+    """The tables give what the package looks up, for all n-grams that text can have."""
     table = langdetect_profiles.profiles()
     normal = {NGram.normalize(chr(code)) for code in range(langdetect_profiles.CODE_POINTS)}
     expected = {g: p for g, p in package.factory().word_lang_prob_map.items() if normal.issuperset(g)}
