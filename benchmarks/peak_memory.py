@@ -3,8 +3,8 @@
     python benchmarks/peak_memory.py [--data ../shared/data] [--megabytes 48] [--workers 1] [--budget 512]
 
 Prints the machine, the versions, and for each stage the peak of the summed RSS of all its processes, as the stages
-write it to timing.json. The input is that of ``soak_corpus.py``: pages of recombined sentences with planted repeats, in
-the larger input others than in the smaller.
+write it to timing.json. The input is that of ``soak_corpus.py``: pages of recombined sentences with planted duplicates,
+different ones in the two inputs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FORMATS = {
     "segment-pair": ["--masking", "static"],
     "sentence-pair": ["--masking", "static", "--mask-unit", "whole-word"],
 }
-"""Formats of build-instances, and what else is asked for."""
+"""Formats of build-instances, with further flags."""
 
 METHODS = ("lines", "exact-spans", "near-spans", "documents")
 QUICK = ["--detector", "fast", "--sentences", "builtin", "--badwords", "off", "--quiet"]
@@ -44,7 +44,7 @@ def peak(folder: Path) -> float:
 def measure(
     pages: Pages, scratch: Path, size: int, workers: str, budget: str, vocab: Path | None
 ) -> tuple[dict[str, float], Path]:
-    """Peaks of the stages on ``size`` bytes of input; a vocabulary is learned where none is given."""
+    """Peaks of the stages on ``size`` bytes of input; a vocabulary is learned if none is given."""
     raw = scratch / "in"
     write(pages, raw, size)
     more = ["--workers", workers, "--quiet"]
@@ -54,12 +54,12 @@ def measure(
         vocab = scratch / "vocab"
         command("train-vocab", str(cleaned), "--output", str(vocab), "--size", "8192", *more)
     for name, options in FORMATS.items():
-        where = ["build-instances", str(cleaned), "--vocab", str(vocab), "--output", f"{built}-{name}"]
-        command(*where, "--format", name, "--set", "instances.negatives_megabytes=16", *options, *more)
+        build = ["build-instances", str(cleaned), "--vocab", str(vocab), "--output", f"{built}-{name}"]
+        command(*build, "--format", name, "--set", "instances.negatives_megabytes=16", *options, *more)
     for method in METHODS:
-        deduped = ["dedupe", str(cleaned), "--output", f"{scratch}/{method}", "--method", method]
+        dedupe = ["dedupe", str(cleaned), "--output", f"{scratch}/{method}", "--method", method]
         sentences = ["--sentences", "builtin"] if method == "lines" else []
-        command(*deduped, *sentences, "--memory-budget", budget, *more)
+        command(*dedupe, *sentences, "--memory-budget", budget, *more)
     peaks = {"clean": peak(cleaned)}
     peaks |= {f"dedupe {method}": peak(scratch / method) for method in METHODS}
     peaks |= {f"build-instances {n}": peak(Path(f"{built}-{n}")) for n in FORMATS}

@@ -1,4 +1,4 @@
-"""Hours of work in small: clean, exact-spans and documents over gigabytes, with memory and throughput watched.
+"""A soak test: clean, exact-spans and documents over gigabytes, recording memory and throughput.
 
     python benchmarks/soak_corpus.py /data/soak --data ../shared/data --gigabytes 5
     python benchmarks/soak.py /data/soak --scratch /data/soak-run [--workers 2] [--budget 4096] [--plot soak.svg]
@@ -6,7 +6,7 @@
 Runs ``corpusforge clean`` and ``corpusforge dedupe --method exact-spans,documents`` as a user would, each a process of
 its own. Every second it writes a row of SCRATCH/soak.csv: seconds, stage, memory of all processes of the command (PSS:
 pages that processes share count once; RSS: they count in each), bytes read from files, bytes on disk below the output.
-Prints a table by stage and what was found of the repeats that were planted. ``--plot`` draws it (matplotlib, see
+Prints a table by stage and the tallies, to compare with the planted duplicates. ``--plot`` draws it (matplotlib, see
 ``benchmarks/requirements-soak.txt``).
 """
 
@@ -36,19 +36,19 @@ def tree_memory(root: psutil.Process) -> tuple[float, float]:
     pss = rss = 0
     for process in [root, *root.children(recursive=True)]:
         with contextlib.suppress(psutil.Error):
-            found = process.memory_full_info()
-            pss, rss = pss + found.pss, rss + found.rss
+            memory = process.memory_full_info()
+            pss, rss = pss + memory.pss, rss + memory.rss
     return pss / 1e6, rss / 1e6
 
 
 class Reads:
-    """Bytes that a tree of processes has read, also those of children that have ended since."""
+    """Bytes that a tree of processes has read, including children that have ended."""
 
     def __init__(self) -> None:
         self.seen: dict[int, int] = {}
 
     def megabytes(self, root: psutil.Process) -> float:
-        """So far."""
+        """Megabytes read so far."""
         for process in [root, *root.children(recursive=True)]:
             with contextlib.suppress(psutil.Error):
                 self.seen[process.pid] = process.io_counters().read_chars
@@ -65,7 +65,7 @@ def folder_bytes(folder: Path) -> int:
 
 
 def watch(stage: str, words: list[str], output: Path, began: float, rows: Any) -> float:
-    """Run one command and write what it takes; returns its seconds."""
+    """Run one command and record its memory, reads and output; return its seconds."""
     start = time.monotonic()
     process = subprocess.Popen([sys.executable, "-m", "corpusforge", *words], stdout=subprocess.DEVNULL)
     root, reads = psutil.Process(process.pid), Reads()
@@ -85,7 +85,7 @@ def stages(source: Path, scratch: Path, workers: str, budget: str) -> dict[str, 
     """The commands and where they write."""
     cleaned, deduped = scratch / "clean", scratch / "dedupe"
     more = ["--workers", workers, "--quiet", "--overwrite"]
-    clean = ["clean", str(source), "--output", str(cleaned), "--badwords", "off", *more]
+    clean = ["clean", str(source), "--output", str(cleaned), "--detector", "fast", "--badwords", "off", *more]
     dedupe = ["dedupe", str(cleaned), "--output", str(deduped), "--method", "exact-spans,documents"]
     return {
         "clean": (clean, cleaned),
@@ -94,16 +94,16 @@ def stages(source: Path, scratch: Path, workers: str, budget: str) -> dict[str, 
 
 
 def summary(table: Path, seconds: dict[str, float], folders: dict[str, Path]) -> None:
-    """A line a stage, and the repeats found."""
+    """Print a line per stage, and the tallies."""
     with table.open() as file:
         rows = list(csv.DictReader(file))
     print(f"{'stage':8} {'seconds':>8} {'text MB/s':>10} {'peak PSS':>10} {'peak RSS':>10}")
-    for stage, took in seconds.items():
-        mine = [row for row in rows if row["stage"] == stage]
+    for stage, duration in seconds.items():
+        samples = [row for row in rows if row["stage"] == stage]
         statistics = json.loads((folders[stage] / "manifest.json").read_text())["statistics"]
-        rate = statistics["text_bytes_in"] / 1e6 / took
-        peaks = (max(float(row[name]) for row in mine) for name in ("pss_mb", "rss_mb"))
-        print(f"{stage:8} {took:8.0f} {rate:10.1f} " + " ".join(f"{peak:7.0f} MB" for peak in peaks))
+        rate = statistics["text_bytes_in"] / 1e6 / duration
+        peaks = (max(float(row[name]) for row in samples) for name in ("pss_mb", "rss_mb"))
+        print(f"{stage:8} {duration:8.0f} {rate:10.1f} " + " ".join(f"{peak:7.0f} MB" for peak in peaks))
     for stage, folder in folders.items():
         print(f"{stage}: {json.dumps(json.loads((folder / 'manifest.json').read_text())['tallies'])}")
 
@@ -119,10 +119,10 @@ def plot(table: Path, target: Path) -> None:
         rows = list(csv.DictReader(file))
     figure, (memory, work) = pyplot.subplots(2, 1, sharex=True, figsize=(8, 5))
     for stage in dict.fromkeys(row["stage"] for row in rows):
-        mine = [row for row in rows if row["stage"] == stage]
-        seconds = [float(row["seconds"]) for row in mine]
-        memory.plot(seconds, [float(row["pss_mb"]) for row in mine], label=stage)
-        read = [float(row["read_mb"]) for row in mine]
+        samples = [row for row in rows if row["stage"] == stage]
+        seconds = [float(row["seconds"]) for row in samples]
+        memory.plot(seconds, [float(row["pss_mb"]) for row in samples], label=stage)
+        read = [float(row["read_mb"]) for row in samples]
         window = 10
         rates = [(read[k] - read[max(0, k - window)]) / window for k in range(len(read))]
         work.plot(seconds, rates, label=stage)

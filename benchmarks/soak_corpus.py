@@ -1,17 +1,17 @@
-"""Build a large corpus of varied pages with known repeats: sentences of real text, recombined, repeats planted.
+"""Build a large corpus of varied pages with known duplicates: real sentences, recombined, with planted copies.
 
     python benchmarks/soak_corpus.py OUT --data ../shared/data [--gigabytes 5]
 
-Goes out: OUT/part-NNNN.jsonl of 128 MB each (``text``, ``url``, ``timestamp``) and OUT.planted.json, which says how
-much of what was planted. A page is 5 to 120 sentences drawn at random from English prose and encyclopedia text (some
-pages from Chinese text), in lines of a few sentences, between menu lines such as crawls hold. Planted are:
+Writes OUT/part-NNNN.jsonl of 128 MB each (``text``, ``url``, ``timestamp``) and OUT.planted.json, the counts of what
+was planted. A page is 5 to 120 sentences drawn at random from English prose and encyclopedia text (some
+pages from Chinese text), in lines of a few sentences, between menu lines as in crawled pages. Planted are:
 
-    copy        the text of an earlier page, as it stands                              2 % of pages
+    copy        the text of an earlier page, unchanged                                 2 % of pages
     near-copy   an earlier page with one word in 60 changed                            3 %
     passage     3 to 8 sentences of an earlier page set into this one                 10 %
 
-"Earlier" reaches back 20,000 pages, over file borders. Sentences come back often (the pool holds about a million);
-three in a row come back by chance hardly ever. Everything is drawn from the seed: the same pages for the same size.
+"Earlier" means one of the last 20,000 pages, also of other files. Single sentences recur often (the pool has less than
+a million); three in a row hardly ever recur by chance. All pages follow from the seed and the size.
 """
 
 from __future__ import annotations
@@ -34,32 +34,32 @@ CHINESE = ("zhwiki-dev.jsonl.gz",)
 ENDS = '.?!"。？！”'
 FILE_BYTES = 128 << 20
 REACH = 20_000
-"""Earlier pages that a repeat may come from."""
+"""Number of earlier pages that a copy may come from."""
 
 COPIES, NEAR_COPIES, PASSAGES, CHINESE_SHARE = 0.02, 0.03, 0.10, 0.02
 CHANGED = 60
-"""One word in so many is another in a near-copy: about 0.85 of the five-word shingles stay the same."""
+"""One word in this many is replaced in a near-copy: about 0.85 of the five-word shingles stay the same."""
 
 MENU = ("Home | About | Contact", "Read more", "Share this page", "Copyright 2019", "We use cookies on this site.")
 
 
 def sentences_of(folder: Path, names: tuple[str, ...]) -> list[str]:
-    """Sentences of 20 to 600 bytes from the named files; pieces of lines that a book wraps are left out."""
-    found: list[str] = []
+    """Sentences of 20 to 600 bytes from the named files; parts of lines that a book wraps are left out."""
+    sentences: list[str] = []
     for name in names:
         with gzip.open(folder / name, "rt", encoding="utf-8") as file:
             texts = [json.loads(line)["text"] for line in file]
         for first in range(0, len(texts), 256):
             spans = sentence_spans(pa.array(texts[first : first + 256], pa.string()))
             data = spans.data.tobytes()
-            pieces = (data[a:b] for a, b in zip(spans.starts.tolist(), spans.stops.tolist(), strict=True))
-            texts_of = (" ".join(piece.decode().split()) for piece in pieces if 20 <= len(piece) <= 600)
-            found += [text for text in texts_of if not text[0].islower() and text[-1] in ENDS]
-    return found
+            parts = (data[a:b] for a, b in zip(spans.starts.tolist(), spans.stops.tolist(), strict=True))
+            texts_of = (" ".join(part.decode().split()) for part in parts if 20 <= len(part) <= 600)
+            sentences += [text for text in texts_of if not text[0].islower() and text[-1] in ENDS]
+    return sentences
 
 
 class Pages:
-    """Pages one after another, and the counts of what was planted in them."""
+    """A sequence of pages, and the counts of what was planted in them."""
 
     def __init__(self, english: list[str], chinese: list[str], seed: int) -> None:
         self.english, self.chinese = english, chinese
@@ -90,10 +90,10 @@ class Pages:
             source = self._earlier()
             first = self.random.randrange(max(1, len(source) - 3))
             passage = source[first : first + self.random.randint(3, 8)]
-            where = self.random.randrange(length)
+            position = self.random.randrange(length)
             self.planted["passages"] += 1
             self.planted["passage_sentences"] += len(passage)
-            sentences[where:where] = passage
+            sentences[position:position] = passage
         return sentences
 
     def _earlier(self) -> list[str]:
@@ -101,27 +101,27 @@ class Pages:
 
     def _changed(self, sentence: str) -> str:
         words = sentence.split(" ")
-        for place in range(len(words)):
+        for position in range(len(words)):
             if self.random.random() < 1 / CHANGED:
-                words[place] = f"word{self.random.randrange(10**6)}"
+                words[position] = f"word{self.random.randrange(10**6)}"
         return " ".join(words)
 
     def _laid_out(self, sentences: list[str]) -> str:
-        """Paragraphs of five sentences, each a line, with menu lines before and behind.
+        """Paragraphs of five sentences, each a line, between two menu lines.
 
-        The cuts follow from the sentences alone, so that a copy of the sentences is a copy of the paragraphs.
+        The lines follow from the sentences alone, so that a copy of the sentences is a copy of the paragraphs.
         """
         lines = [" ".join(sentences[k : k + 5]) for k in range(0, len(sentences), 5)]
         return "\n".join([self.random.choice(MENU), *lines, self.random.choice(MENU)])
 
 
 def planted_path(out: Path) -> Path:
-    """Beside the corpus, not in it: a folder of pages is read whole."""
+    """The path of the counts: outside the corpus, as all files in a folder of pages are read."""
     return out.with_name(f"{out.name}.planted.json")
 
 
 def write(pages: Pages, out: Path, size: int) -> None:
-    """Write files until ``size`` bytes of JSON are out."""
+    """Write ``size`` bytes of JSON in files."""
     out.mkdir(parents=True)
     written = number = 0
     while written < size:
@@ -139,8 +139,8 @@ def _rows(pages: Pages, number: int, size: int) -> Iterator[str]:
     written = row = 0
     while written < size:
         url = f"http://site{(number * 7919 + row) % 5003}.example/{number}/{row}"
-        made = {"url": url, "timestamp": f"2024-{row % 12 + 1:02d}-15T00:00:00Z", "text": pages.page()}
-        line = json.dumps(made, ensure_ascii=False) + "\n"
+        row_of_page = {"url": url, "timestamp": f"2024-{row % 12 + 1:02d}-15T00:00:00Z", "text": pages.page()}
+        line = json.dumps(row_of_page, ensure_ascii=False) + "\n"
         written, row = written + len(line.encode()), row + 1
         yield line
 

@@ -1,7 +1,7 @@
 """The packs c4-datatrove and mc4 against datatrove's own filters, page by page, on real text.
 
-Runs where datatrove is installed (``benchmarks/requirements-datatrove.txt`` beside CorpusForge). Which lines stay is
-the same everywhere; the number of sentences is spaCy's there and Punkt's here, and docs/cleaning.md has the effect.
+Runs where datatrove is installed (``benchmarks/requirements-datatrove.txt`` beside CorpusForge). The kept lines
+are always the same; sentences are counted by spaCy there and by Punkt here, with the effect in docs/cleaning.md.
 """
 
 from __future__ import annotations
@@ -37,31 +37,31 @@ def pages(request: pytest.FixtureRequest, shared_data: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_the_same_lines_stay_and_few_pages_part_by_their_sentences(
+def test_the_same_lines_are_kept_and_few_pages_differ_by_their_sentences(
     pages: list[str], shared_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import nltk
 
     nltk.data.path.insert(0, str(shared_data / "nltk_data"))
     monkeypatch.setenv("NLTK_DATA", str(shared_data / "nltk_data"))
-    without, found = compare(pages)
+    without, differences = compare(pages)
     assert dict(without) == {}
-    assert set(found) <= {"kept by us only: too_few_sentences", "kept by them only"}
-    assert found.total() <= len(pages) / 100
+    assert set(differences) <= {"kept by us only: too_few_sentences", "kept by them only"}
+    assert differences.total() <= len(pages) / 100
 
 
 @pytest.mark.slow
-def test_paragraphs_are_those_of_c4_paragraph_filter(pages: list[str]) -> None:
+def test_paragraphs_equal_those_of_c4_paragraph_filter(pages: list[str]) -> None:
     from datatrove.pipeline.filters.c4_filters import C4ParagraphFilter
 
     kind, step = C4ParagraphFilter(), C4Step(load_rules("mc4"))
     found = [code == 0 for batch in batches_of(pages) for code in step.apply(batch).codes.tolist()]
-    short = [n for n, text in enumerate(pages) if len(text) <= 190_000]  # they have no limit
+    short = [n for n, text in enumerate(pages) if len(text) <= 190_000]  # theirs has no limit
     assert [found[n] for n in short] == [kind.paragraph_filter(pages[n]) for n in short]
 
 
 @pytest.mark.slow
-def test_bad_words_are_those_of_c4_bad_words_filter(
+def test_bad_words_equal_those_of_c4_bad_words_filter(
     pages: list[str], shared_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from datatrove.data import Document

@@ -2,7 +2,7 @@
 
 Runs where it is installed (``benchmarks/requirements-tfds.txt`` beside CorpusForge). Theirs: the functions of
 ``text/c4.py`` in its order (newest page of a URL, page cleaner, repeated lines, English, bad words); ours: the three
-commands of docs/cleaning.md, "C4 as a whole". The same pages stay, with the same text.
+commands of docs/cleaning.md, "C4 as a whole". The same pages are kept, with the same text.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ Page = tuple[str, str, str]
 
 
 def raw_pages(data: Path) -> Iterator[Page]:
-    """Web pages, articles of several dumps, other languages; every fifth page was crawled again, with less text."""
+    """Web pages, articles of several dumps, other languages; every fifth page occurs again with less text."""
     dumps, articles = (json_texts(data / f"text_en/enwiki{name}-dev.jsonl.gz") for name in ("-multidump", "2018"))
     texts = [*take(web_pages(data), 3_000_000), *take(articles, 2_500_000), *take(oddities(data), 300_000), *dumps]
     for number, text in enumerate(texts):
-        text = text[:150_000]  # theirs drops longer pages before it looks for the newest, ours behind
+        text = text[:150_000]  # theirs drops longer pages before it selects the newest, ours after
         yield f"https://www.example.org/{number}/", f"2019-04-{number % 28 + 1:02}T00:00:00Z", text
         if number % 5 == 0:
             yield f"http://example.org/{number}?utm_source=x", "2019-05-01T00:00:00Z", text[: len(text) // 2]

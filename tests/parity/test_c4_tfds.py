@@ -46,26 +46,26 @@ def test_pages_are_cleaned_to_the_same_bytes(
     nltk.data.path.insert(0, str(shared_data / "nltk_data"))
     monkeypatch.setenv("NLTK_DATA", str(shared_data / "nltk_data"))
     batches = batches_of(pages)
-    expected, found = tfds_cleaner()(pages), texts_of(batches, our_cleaner(False)(batches))
-    assert [n for n, (a, b) in enumerate(zip(expected, found, strict=True)) if a != b] == []
+    expected, texts = tfds_cleaner()(pages), texts_of(batches, our_cleaner(False)(batches))
+    assert [n for n, (a, b) in enumerate(zip(expected, texts, strict=True)) if a != b] == []
 
 
 @pytest.mark.slow
-def test_paragraphs_are_those_of_mc4(pages: list[str]) -> None:
+def test_paragraphs_equal_those_of_mc4(pages: list[str]) -> None:
     from tensorflow_datasets.text import c4_utils
 
     c4_utils.get_counter_inc_fn = lambda namespace: ignore
     features = [c4_utils.PageFeatures(text=text) for text in pages]
     expected = [c4_utils.is_valid_length(page) and c4_utils.paragraph_filter(page) for page in features]
     step = C4Step(load_rules("mc4"))
-    found = [code == 0 for batch in batches_of(pages) for code in step.apply(batch).codes.tolist()]
-    assert found == expected
-    assert len(set(found)) == 2
+    kept = [code == 0 for batch in batches_of(pages) for code in step.apply(batch).codes.tolist()]
+    assert kept == expected
+    assert len(set(kept)) == 2
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pack", ["c4-tfds-3.1", "mc4"])
-def test_bad_words_are_theirs_and_so_are_the_pages_that_stay(pack: str, pages: list[str], shared_data: Path) -> None:
+def test_bad_words_and_kept_pages_equal_theirs(pack: str, pages: list[str], shared_data: Path) -> None:
     from tensorflow_datasets.text import c4_utils
 
     c4_utils.get_counter_inc_fn = lambda namespace: ignore
@@ -74,8 +74,8 @@ def test_bad_words_are_theirs_and_so_are_the_pages_that_stay(pack: str, pages: l
     languages = ["en", "ja", "zh", "de"]
     words = {name: (lists / name).read_text("utf-8").split("\n") for name in languages}
     removed = {"ja": {"sm", "グロ", "女の子"}, "zh": {"性"}}
-    entries = {name: [e.strip() for e in found if e.strip()] for name, found in words.items()}
-    entries = {name: [e for e in found if e not in removed.get(name, ())] for name, found in entries.items()}
+    entries = {name: [e.strip() for e in lines if e.strip()] for name, lines in words.items()}
+    entries = {name: [e for e in listed if e not in removed.get(name, ())] for name, listed in entries.items()}
     stays = c4_utils.get_badwords_filter_fn(entries, filter_fraction=rules.badword_fraction)
     urls = [f"http://www.example.org/{n}/?utm_source=x" for n in range(len(pages))]
     step = BadwordsStep(str(lists), "", rules)

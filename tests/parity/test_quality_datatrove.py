@@ -1,7 +1,7 @@
 """The packs ``gopher-datatrove`` and ``fineweb`` against datatrove's own filters, page by page, on real text.
 
 Runs where datatrove is installed (``benchmarks/requirements-datatrove.txt`` beside CorpusForge). With the same words
-there is no difference; datatrove's own words are spaCy's tokens, and docs/cleaning.md says what that changes.
+there is no difference; datatrove's own words are spaCy's tokens, and docs/cleaning.md shows what that changes.
 """
 
 from __future__ import annotations
@@ -28,20 +28,24 @@ def pages_of(kind: str, data: Path) -> Iterator[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", BYTES)
-def test_same_words_same_decisions(kind: str, shared_data: Path) -> None:
+def test_the_same_words_give_the_same_decisions(kind: str, shared_data: Path) -> None:
     pages = take(pages_of(kind, shared_data), BYTES[kind])
     with white_space_words():
-        found = compare(pages)
-    assert {name: dict(pairs) for name, pairs in found.items()} == {"quality": {}, "repetition": {}, "fineweb": {}}
+        differences = compare(pages)
+    assert {name: dict(pairs) for name, pairs in differences.items()} == {
+        "quality": {},
+        "repetition": {},
+        "fineweb": {},
+    }
 
 
 @pytest.mark.slow
-def test_words_of_spacy_change_the_same_rules_as_documented(shared_data: Path) -> None:
+def test_words_of_spacy_change_only_the_documented_rules(shared_data: Path) -> None:
     """Punctuation that counts as words: fewer words with a letter, longer pages, other n-grams. No other rule."""
     pages = take(prose(shared_data), 2_000_000)
-    found = compare(pages)
+    differences = compare(pages)
     by_words = {"words", "word-length", "alphabetic-words", "stop-words", "hash-marks", "ellipses", "list", "gram"}
-    for pairs in found.values():
+    for pairs in differences.values():
         for theirs, ours in pairs:
             assert any(part in theirs + ours for part in by_words), (theirs, ours)
-    assert 0 < sum(sum(pairs.values()) for pairs in found.values()) < len(pages) / 5
+    assert 0 < sum(sum(pairs.values()) for pairs in differences.values()) < len(pages) / 5

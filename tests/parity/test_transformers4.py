@@ -1,4 +1,4 @@
-"""Vocabulary folders in transformers 4, which most installations still have: the same checks as in 5.
+"""Vocabulary folders in transformers 4: the same checks as in 5.
 
 Runs where transformers 4 is installed (``benchmarks/requirements-transformers4.txt`` beside CorpusForge).
 """
@@ -33,7 +33,7 @@ def test_folders_of_4_are_adopted(kind: str, tmp_path: Path) -> None:
     adopted_folders.check(kind, tmp_path)
 
 
-def test_what_4_converts_is_another_family_and_named(tmp_path: Path) -> None:
+def test_a_folder_converted_by_4_is_another_family_and_named(tmp_path: Path) -> None:
     adopted_folders.converted_by_4(tmp_path)
     with pytest.raises(ManifestInvalid, match=r"another kind: .*Metaspace"):
         load_vocab(str(tmp_path))

@@ -1,7 +1,7 @@
-"""Normalised URLs and what is drawn by them against tensorflow-datasets' own functions.
+"""Normalized URLs and the draws from them against tensorflow-datasets' own functions.
 
 Runs where tensorflow-datasets is installed (``benchmarks/requirements-tfds.txt`` beside CorpusForge). Of tensorflow
-they only need ``as_text``, which leaves str as it is.
+they need only ``as_text``, which returns str unchanged.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from corpusforge.documents.plan import plan_units
 from corpusforge.documents.read import read_origins
 from corpusforge.documents.records import ReadOptions
 
-PIECES = ["http://", "https://", "www.", "HTTP://", "?utm_", "?ref", "?feed", "?", "/", "//", "a.org", "é", "\n", "\r",
+PARTS = ["http://", "https://", "www.", "HTTP://", "?utm_", "?ref", "?feed", "?", "/", "//", "a.org", "é", "\n", "\r",
           "\x85", "\u2028", "x=1", "&utm_", "#", ":80"]  # fmt: skip
 
 
 @pytest.fixture
 def theirs(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
-    """Their module with the one function of tensorflow it needs."""
+    """Their module with the one function of tensorflow that it needs."""
     compat = types.SimpleNamespace(as_text=lambda text: text)
     monkeypatch.setattr(c4_utils, "tf", types.SimpleNamespace(compat=compat))
     return c4_utils
 
 
 def urls(data: Path) -> list[str]:
-    """100,000 made up of what the rule looks for, and those of real crawls."""
+    """100,000 random ones from the parts that the rule matches, and those of real crawls."""
     chance = random.Random(0)
-    made = ["".join(chance.choices(PIECES, k=chance.randint(0, 8))) for _ in range(100_000)]
+    made = ["".join(chance.choices(PARTS, k=chance.randint(0, 8))) for _ in range(100_000)]
     units = plan_units([str(data / "warc"), str(data / "warc_wrapped")])
     real = [url for unit in units for found, _ in read_origins(unit, ReadOptions()) for url in found["url"].to_pylist()]
     assert len(real) > 1000
     return made + [url for url in real if url]
 
 
-def test_normalised_urls_and_draws(theirs: types.ModuleType, shared_data: Path) -> None:
+def test_normalized_urls_and_draws(theirs: types.ModuleType, shared_data: Path) -> None:
     given = urls(shared_data)
     found = normalize_urls(pa.array(given))
     assert found.to_pylist() == [theirs.normalize_url(url) for url in given]
