@@ -51,13 +51,13 @@ def now() -> tuple[float, float]:
 
 
 def steps(clock: list[tuple[float, float]], *names: str) -> tuple[dict[str, float], float]:
-    """Seconds by step, and processor seconds of all; ``clock``: `now` at the beginning and behind each step."""
+    """Seconds by step, and processor seconds of all; ``clock``: `now` at the beginning and after each step."""
     wall = [at for at, _ in clock]
     return {n: b - a for n, a, b in zip(names, wall[:-1], wall[1:], strict=True)}, clock[-1][1] - clock[0][1]
 
 
 def read_texts(paths: Iterable[str], limit: int) -> Iterator[str]:
-    """Texts of JSONL files, plain or .gz, up to ``limit`` bytes; long ones in pieces."""
+    """Texts of JSONL files, plain or .gz, up to ``limit`` bytes; long ones in parts."""
     for path in paths:
         with gzip.open(path) if path.endswith(".gz") else Path(path).open("rb") as file:
             for line in file:
@@ -69,21 +69,32 @@ def read_texts(paths: Iterable[str], limit: int) -> Iterator[str]:
                     yield text[start : start + PIECE]
 
 
+def write_vocab(folder: Path, texts: list[str]) -> Any:
+    """Learn a vocabulary from the first tenth of the texts, write it to ``folder`` and return it."""
+    import pyarrow as pa
+
+    from corpusforge import sections, shards
+    from corpusforge.tokens.counts import count_words, pack_counts, select_counts
+    from corpusforge.tokens.wordpiece import learn
+
+    counted = pack_counts(count_words(pa.array(texts[: len(texts) // 10 + 1])), 1)
+    counts, _ = select_counts([block for _, block in counted], min_count=2, max_words=4_000_000)
+    vocab = learn(counts, sections.Vocab(size=30_528, allow_any_size=True)).vocab
+    for name, data in vocab.save_files().items():
+        shards.write_bytes(str(folder / name), data)
+    return vocab
+
+
 def write_corpus(folder: Path, texts: list[str]) -> None:
     """Write DOCUMENTS shards, the peer's text file (a sentence a line), and the vocabulary."""
     import pyarrow as pa
 
-    from corpusforge import sections, shards
+    from corpusforge import shards
     from corpusforge.schemas import DOCUMENTS
     from corpusforge.sentences import splitter
-    from corpusforge.tokens.counts import count_words, pack_counts, select_counts
-    from corpusforge.tokens.wordpiece import learn
 
+    write_vocab(folder / "vocab", texts)
     column = pa.array(texts)
-    counted = pack_counts(count_words(column.slice(0, len(texts) // 10 + 1)), 1)
-    counts, _ = select_counts([block for _, block in counted], min_count=2, max_words=4_000_000)
-    for name, data in learn(counts, sections.Vocab(size=30_528, allow_any_size=True)).vocab.save_files().items():
-        shards.write_bytes(str(folder / "vocab" / name), data)
     rows = [{"id": f"{i:032x}", "source": "benchmark", "position": i, "text": t} for i, t in enumerate(texts)]
     for number in range(SHARDS):
         name = f"documents/part-{number:05d}-00000.parquet"
@@ -92,8 +103,8 @@ def write_corpus(folder: Path, texts: list[str]) -> None:
         writer.finish()
     spans = splitter.sentence_spans(column)
     data, lines = spans.data.tobytes(), []
-    for first, behind in zip(spans.offsets[:-1].tolist(), spans.offsets[1:].tolist(), strict=True):
-        lines += [data[spans.starts[i] : spans.stops[i]].replace(b"\n", b" ") for i in range(first, behind)]
+    for first, stop in zip(spans.offsets[:-1].tolist(), spans.offsets[1:].tolist(), strict=True):
+        lines += [data[spans.starts[i] : spans.stops[i]].replace(b"\n", b" ") for i in range(first, stop)]
         lines.append(b"")
     (folder / "sentences.txt").write_bytes(b"\n".join(lines))
 
@@ -107,7 +118,7 @@ def as_google(form: str, copies: int) -> Any:
 
 
 def run_ours(source: Path, output: Path, section: Any) -> Run:
-    """CorpusForge's own steps in a plain loop. ``section``: the recipe's section [instances]."""
+    """CorpusForge's own work units in a plain loop. ``section``: the recipe's section [instances]."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -123,7 +134,7 @@ def run_ours(source: Path, output: Path, section: Any) -> Run:
     from corpusforge.units import ShardUnit
 
     vocab = load_vocab(str(source / "vocab"))
-    settings, copies = work.settings_of(vocab, section, 0), section.copies if section.masking == "duplicated" else 1
+    settings, copies = work.settings_of(vocab, section, 0), work.copies_of(section)
     paths = sorted((source / "documents").glob("*.parquet"))
     units = [ShardUnit(n, str(p), pq.ParquetFile(p).metadata.num_rows, p.stat().st_size) for n, p in enumerate(paths)]
     clock = [now()]
@@ -131,17 +142,18 @@ def run_ours(source: Path, output: Path, section: Any) -> Run:
         work.EncodeWork(str(output / "encoded"), vocab, word_starts=settings.word_starts)(unit, lambda _: None)
     clock.append(now())
     tokens = work.token_units(str(output / "encoded"))
-    donors, folder = negatives.NegativeSettings(0, 0.0, 256 << 20), ""
+    folder = ""
     if find_format(section.format).needs_negatives:
-        folder = negatives.write_negatives(str(output), [unit.path for unit in tokens], vocab.size, donors)
+        drawn = negatives.NegativeSettings.of(section, 0)
+        folder = negatives.write_negatives(str(output), [unit.path for unit in tokens], vocab.size, drawn)
     clock.append(now())
     for unit in tokens:
         work.BuildWork(str(output), settings, copies, negatives=folder)(unit, lambda _: None)
     clock.append(now())
-    found = shards.gather(shards.load_entries(str(output)))[0]["train"]
-    share, a, b = _means([str(output / shard.name) for shard in found])
+    written = shards.gather(shards.load_entries(str(output)))[0]["train"]
+    share, a, b = _means([str(output / shard.name) for shard in written])
     taken = steps(clock, "encode", "negatives", "build")
-    return Run(*taken, sum(s.rows for s in found), share, a - 2, b - 1, versions_of("numpy", "pyarrow"))
+    return Run(*taken, sum(s.rows for s in written), share, a - 2, b - 1, versions_of("numpy", "pyarrow"))
 
 
 def _means(paths: list[str]) -> tuple[float, float, float]:

@@ -2,7 +2,7 @@
 
     python benchmarks/collate.py TEXT.jsonl.gz... --megabytes 20 --length 128 --tokens 16384
 
-Instances are built from the texts first (doc-sentences, WordPiece, word starts noted). Then one thread makes batches of
+Instances are built from the texts first (doc-sentences, WordPiece, with word starts). Then one thread makes batches of
 the same rows on both sides, in turn, medians of ``--rounds``, CPU time. The collator gets rows that lie in memory as
 lists, with ``pad_to_multiple_of=8``, and gives PyTorch or NumPy; ours reads them from the shards. "as the collator":
 ids, attention mask and dense labels as it gives them; "compact": ids, and labels of masked positions only. Padding
@@ -28,29 +28,21 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pyarrow as pa
-from build_instances import read_texts
+from build_instances import read_texts, write_vocab
 
-from corpusforge import sections, shards
+from corpusforge import shards
 from corpusforge.instances.builder import Builder, BuildSettings
-from corpusforge.instances.masking import MaskSettings
+from corpusforge.instances.masking import MaskSettings, Specials
 from corpusforge.loader import Batch, Batcher, BatchSettings
-from corpusforge.loader.batcher import load_specials
 from corpusforge.schemas import DOCUMENTS
 from corpusforge.sections.instances import MASK_UNITS
-from corpusforge.tokens.counts import count_words, pack_counts, select_counts
 from corpusforge.tokens.encode import Encoder
-from corpusforge.tokens.wordpiece import learn
 
 
 def build(folder: Path, texts: list[str], length: int) -> None:
     """A folder as build-instances leaves it, with word starts, masks not drawn."""
-    column = pa.array(texts)
-    counted = pack_counts(count_words(column.slice(0, len(texts) // 10 + 1)), 1)
-    counts, _ = select_counts([block for _, block in counted], min_count=2, max_words=4_000_000)
-    vocab = learn(counts, sections.Vocab(size=30_528, allow_any_size=True)).vocab
-    for name, data in vocab.save_files().items():
-        shards.write_bytes(str(folder / "vocab" / name), data)
-    settings = BuildSettings(load_specials(str(folder / "vocab")), length=length, mask=MaskSettings(unit="span"))
+    vocab = write_vocab(folder / "vocab", texts)
+    settings = BuildSettings(Specials.of(vocab), length=length, mask=MaskSettings(unit="span"))
     encoder, builder = Encoder(vocab, word_starts=True), Builder(settings)
     rows = [{"id": f"{i:032x}", "source": "benchmark", "position": i, "text": t} for i, t in enumerate(texts)]
     writer = shards.ShardWriter(str(folder), "train/part-00000-00000.arrow", builder.schema, "arrow")
@@ -153,10 +145,10 @@ def report(runs: dict[str, tuple[int, Callable[[], Any]]], rounds: int) -> None:
             begin = time.process_time()
             run()
             speeds[name].append(tokens / (time.process_time() - begin) / 1e6)
-    found = {name: statistics.median(some) for name, some in speeds.items()}
-    peer = max((speed for name, speed in found.items() if name.startswith("transformers")), default=0.0)
+    medians = {name: statistics.median(measured) for name, measured in speeds.items()}
+    peer = max((speed for name, speed in medians.items() if name.startswith("transformers")), default=0.0)
     print(f"one thread, CPU time, median of {rounds}")
-    for name, speed in found.items():
+    for name, speed in medians.items():
         print(f"{name:24} {speed:8.2f} M tokens/s" + (f"  x {speed / peer:6.1f}" if peer else ""))
 
 

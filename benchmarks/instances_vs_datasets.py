@@ -119,9 +119,9 @@ def main() -> None:
         print(f"{os.cpu_count()} cores, one used; load {os.getloadavg()[0]:.1f}; median of {given.rounds}")
         runs: dict[str, list[Run]] = {side: [] for side in ("datasets", *OURS)}
         for _ in range(given.rounds):
-            for side, found in runs.items():
-                found.append(run_side(sys.executable, side, given, folder, __file__))
-        speeds = {side: show(side, found, size) for side, found in runs.items()}
+            for side, measured in runs.items():
+                measured.append(run_side(sys.executable, side, given, folder, __file__))
+        speeds = {side: show(side, measured, size) for side, measured in runs.items()}
     compare("doc-sentences", "datasets", speeds)
 
 

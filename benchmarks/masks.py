@@ -33,7 +33,7 @@ BATCH = 64  # rows given to a collator at once
 
 
 def rows(tokens: int, length: int) -> tuple[Any, Any, Any, Any]:
-    """Flat ids, offsets, keys, word starts: 30 % of tokens go on with a word, as in English with 30 k pieces."""
+    """Flat ids, offsets, keys, word starts: 30 % of tokens continue a word, as in English with 30,000 entries."""
     rng = np.random.default_rng(0)
     count = tokens // length
     ids = rng.integers(2000, SIZE, (count, length)).astype(np.uint16)
@@ -115,8 +115,8 @@ def main() -> None:
     versions = ", ".join(f"{p} {metadata.version(p)}" for p in ("numpy", "transformers") if _has(p))
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {versions}")
     print(f"{len(data[0]):,} tokens in rows of {given.length}, CPU time of one thread, median of {given.rounds}")
-    for name, found in speeds.items():
-        print(f"{name:34} {statistics.median(found):8.2f} M tokens/s")
+    for name, measured in speeds.items():
+        print(f"{name:34} {statistics.median(measured):8.2f} M tokens/s")
 
 
 def _has(package: str) -> bool:
