@@ -1,6 +1,6 @@
 """Every error a person can cause, one class per cause.
 
-A message has three parts: *where* (file, key, shard, row), *what* is wrong there, and what would *mend* it.
+A message has three parts: *where* (file, key, shard, row), *what* is wrong there, and how to *mend* it.
 The command line prints it as one line and exits with 1. A malformed raw record is never an exception: it is
 counted under a reason and kept in the rejects.
 """

@@ -20,21 +20,21 @@ from corpusforge.report.plain import seconds
 console = Console(stderr=True, highlight=False, markup=False)
 
 SPEED_WINDOW = 1800.0
-"""Seconds over which the speed is averaged, so that steps of minutes have an ETA too. Ours."""
+"""Seconds over which the speed is averaged, so that steps of minutes have an ETA too. Own choice."""
 QUIET_SECONDS, QUIET_SHARE = 60.0, 0.02
-"""Time between two lines of a log file: at least these seconds, and this share of the time so far. Ours."""
+"""Time between two lines of a log file: at least these seconds, and this share of the time so far. Own choice."""
 LEAST_BAR = 6
 """Characters of the bar below which words are left out."""
 
 
-def how_far(done: float, total: float | None, unit: str, speed: float | None, passed: float) -> list[str]:
+def progress_parts(done: float, total: float | None, unit: str, speed: float | None, passed: float) -> list[str]:
     """Amount, speed, time passed and ETA, those that are known.
 
-    >>> how_far(25, 100, "steps", 2.5, 10)
+    >>> progress_parts(25, 100, "steps", 2.5, 10)
     ['25/100 steps', '2.5/s', '0:10', 'eta 0:30']
-    >>> how_far(1.5e6, None, "bytes", 1e6, 3700)
+    >>> progress_parts(1.5e6, None, "bytes", 1e6, 3700)
     ['1.5 MB', '1.0 MB/s', '1:01:40']
-    >>> how_far(1, 4, "steps", 1 / 40, 40)
+    >>> progress_parts(1, 4, "steps", 1 / 40, 40)
     ['1/4 steps', '40.0 s each', '0:40', 'eta 2:00']
     """
     is_bytes = unit == "bytes"
@@ -63,7 +63,7 @@ def _clock(amount: float) -> str:
 
 
 def fit(parts: Sequence[str], width: int) -> str:
-    """The parts in ``width`` characters: speed and time passed go first, then the end is cut.
+    """The parts in ``width`` characters: time passed and speed are left out first, then the end is truncated.
 
     >>> fit(["25/100 steps", "2.5/s", "0:10", "eta 0:30"], 60)
     '25/100 steps 2.5/s 0:10 eta 0:30'
@@ -77,12 +77,13 @@ def fit(parts: Sequence[str], width: int) -> str:
     return " ".join(kept)[: max(width, 0)]
 
 
-class _HowFar(ProgressColumn):
-    """`how_far` and the note, on what is left of the line."""
+class _Parts(ProgressColumn):
+    """`progress_parts` and the note, in the rest of the line."""
 
     def render(self, task: Task) -> Text:
-        parts = how_far(task.completed, task.total, str(task.fields["unit"]), task.speed, task.elapsed or 0.0)
-        parts += [str(task.fields["note"])] if task.fields["note"] else []  # 7: the share, and spaces between columns
+        parts = progress_parts(task.completed, task.total, str(task.fields["unit"]), task.speed, task.elapsed or 0.0)
+        parts += [str(task.fields["note"])] if task.fields["note"] else []
+        # 7: the percentage, and spaces between columns
         return Text(fit(parts, console.width - len(task.description) - LEAST_BAR - 7), no_wrap=True)
 
 
@@ -102,7 +103,7 @@ class Bars:
             TextColumn("{task.description}", table_column=Column(no_wrap=True)),
             BarColumn(),
             TaskProgressColumn(table_column=Column(no_wrap=True)),
-            _HowFar(table_column=Column(no_wrap=True)),
+            _Parts(table_column=Column(no_wrap=True)),
         )
         self._progress = Progress(*columns, console=console, transient=True, speed_estimate_period=SPEED_WINDOW)
         self._progress.add_task(label, total=total or None, unit=unit, note="")
@@ -116,13 +117,13 @@ class Bars:
             self._report()
 
     def _report(self) -> None:
-        """In a log file: print a line if the last one is long ago."""
+        """In a log file: print a line if the last one was printed long ago."""
         now = time.monotonic()
         if console.is_terminal or now - self._reported < max(QUIET_SECONDS, QUIET_SHARE * (now - self._began)):
             return
         assert self._progress is not None
         self._reported, task = now, self._progress.tasks[0]
-        parts = how_far(task.completed, task.total, str(task.fields["unit"]), task.speed, now - self._began)
+        parts = progress_parts(task.completed, task.total, str(task.fields["unit"]), task.speed, now - self._began)
         share = [f"{task.percentage:.0f}%"] if task.total else []
         parts = [*share, *parts, str(task.fields["note"])]
         console.print(f"  {self._label}: {', '.join(part for part in parts if part)}", soft_wrap=True)
@@ -148,13 +149,13 @@ class Bars:
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, words: bool = False) -> Table:
     """A table whose columns after the first hold numbers, flush right, or ``words``."""
-    made = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+    drawn = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
     for number, column in enumerate(columns):
         justify: JustifyMethod = "left" if number == 0 or words else "right"
-        made.add_column(column, justify=justify, overflow="fold")  # a truncated name is useless
+        drawn.add_column(column, justify=justify, overflow="fold")  # a truncated name is useless
     for row in rows:
-        made.add_row(*(Text(cell) for cell in row))
-    return made
+        drawn.add_row(*(Text(cell) for cell in row))
+    return drawn
 
 
 def show(*renderables: object) -> None:

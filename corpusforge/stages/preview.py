@@ -38,9 +38,9 @@ READ_BYTES = 1 << 18
 class Preview:
     """The result of a dry run of ``records`` records.
 
-    ``examples``: a few rows of rejects or duplicates a reason. ``steps``: names of the cleaning steps in order.
-    ``notes``: what the real run does and a sample cannot show. ``languages``: pages dropped for not being in
-    ``language``, by the language they are in.
+    ``examples``: a few rows of rejects or duplicates for each reason. ``steps``: names of the cleaning steps in order.
+    ``notes``: what the real run does and a sample cannot show. ``languages``: pages that were dropped because they are
+    not in ``language``, by their own language.
     """
 
     records: int
@@ -102,7 +102,7 @@ def dedupe(recipe: Recipe, upstream: str, execution: Execution) -> Preview:
 def _sample(units: list[Unit], options: ReadOptions, sample: int) -> Iterator[RawBatch]:
     """Batches from parts spread evenly over the input: ``sample`` records in all, or all that there are.
 
-    Parts take turns: what a short one lacks, the others give in the next turn, and other parts after these.
+    Parts take turns: what a short part lacks is taken from the others in the next turn, then from further parts.
     """
     parts = [part for unit in units for part in unit.parts]
     left = sample
