@@ -75,6 +75,21 @@ def move(values: npt.NDArray[T], lengths: I64, target: npt.NDArray[T], starts: I
         target[ranges(starts[first:stop], lengths[first:stop])] = rows
 
 
+def repeated_rows(keys: U64) -> I64:
+    """The rows whose key occurs more than once, in the order of their keys.
+
+    >>> repeated_rows(np.array([7, 5, 7, 6, 5], np.uint64)).tolist()
+    [1, 4, 0, 2]
+    """
+    order = np.argsort(keys)
+    ascending = keys[order]
+    equal = ascending[1:] == ascending[:-1]
+    repeated = np.zeros(len(keys), np.bool_)
+    repeated[1:] = equal
+    repeated[:-1] |= equal
+    return order[repeated]
+
+
 def run_starts(*columns: npt.NDArray[Any]) -> Bools:
     """Which rows begin a run of equal rows of these columns.
 

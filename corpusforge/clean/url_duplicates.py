@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 import xxhash
 
 from corpusforge import shards
-from corpusforge.arrays import U64, Bools, run_starts
+from corpusforge.arrays import U64, Bools, repeated_rows, run_starts
 from corpusforge.clean.urls import normalize_urls
 from corpusforge.engine import Engine
 from corpusforge.progress import Progress
@@ -272,13 +272,7 @@ def find_older(partition: int, blocks: Iterable[bytes]) -> list[tuple[int, bytes
     ``blocks``: from `pack_origins`, of any units in any order, with all records of each hash.
     """
     hashes, times, contents, highs, lows, units = _unpack(blocks, 6)
-    by_hash = np.argsort(hashes)
-    ordered = hashes[by_hash]
-    equal = ordered[1:] == ordered[:-1]
-    repeated = np.zeros(len(ordered), np.bool_)
-    repeated[1:] = equal
-    repeated[:-1] |= equal
-    chosen = by_hash[repeated]
+    chosen = repeated_rows(hashes)
     columns = (hashes, times, contents, highs, lows, units)
     hashes, times, contents, highs, lows, units = (column[chosen] for column in columns)
     order = np.lexsort((lows, highs, contents, ~times, hashes))  # ~: the newest first

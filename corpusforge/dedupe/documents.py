@@ -65,10 +65,7 @@ def run(job: Job) -> list[UnitResult]:
     export = is_last and (settings.export_signatures or bool(index))
     keeping = KeepWork(job.output, job.scratch, signing, len(job.units), audit_only=job.audit_only, export=export)
     results = job.map(keeping, label="keep", folder=job.output)
-    locate.forget()
-    signed_units.forget()
-    shards.remove(shards.join(job.scratch, "entries"))  # first: what is half removed must not look complete
-    shards.remove(job.scratch)
+    signed_units.remove_scratch(job.scratch)
     return with_pair_counts(results, compared)
 
 

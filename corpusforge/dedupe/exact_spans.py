@@ -32,7 +32,17 @@ from corpusforge import schemas, shards
 from corpusforge.arrays import F32, I64, U64
 from corpusforge.dedupe import locate, memory, spans
 from corpusforge.dedupe.cut import Cut, Cuts, cut_documents, cut_sentences
-from corpusforge.dedupe.job import ChainUnit, Job, as_schema, documents_schema, round_mark, slices, text_size
+from corpusforge.dedupe.job import (
+    ChainUnit,
+    Job,
+    as_schema,
+    documents_schema,
+    read_rounds,
+    round_mark,
+    slices,
+    text_size,
+    write_round,
+)
 from corpusforge.dedupe.locate import locate_for, locate_remotely, span_path
 from corpusforge.dedupe.spans import SPANS, find_duplicates, unpack_duplicates
 from corpusforge.units import Advance, ShardUnit, UnitResult, Written, write_unit
@@ -171,20 +181,12 @@ def duplicates_folder(folder: str, rounds: int) -> str:
 
 def write_duplicates(folder: str, round: int, unit: int, packed: Iterable[bytes]) -> None:
     """Write the duplicates of one unit in one round, ascending. ``folder``: `duplicates_folder`."""
-    writer = shards.ShardWriter(folder, _duplicates_name(unit, round), DUPLICATES, "arrow")
-    writer.write(pa.record_batch([pa.array(column) for column in unpack_duplicates(packed)], schema=DUPLICATES))
-    writer.finish()
+    write_round(folder, unit, round, unpack_duplicates(packed), DUPLICATES)
 
 
 def read_duplicates(folder: str, unit: int, rounds: int) -> tuple[U64, U64]:
     """Dropped places of a unit, ascending, and their kept copies, of a comparison in this many rounds."""
-    paths = [shards.join(duplicates_folder(folder, rounds), _duplicates_name(unit, round)) for round in range(rounds)]
-    batches = [batch for path in paths if shards.exists(path) for batch in shards.read_shard(path)]
-    return unpack_duplicates(spans.pack(*(column.to_numpy() for column in batch.columns)) for batch in batches)
-
-
-def _duplicates_name(unit: int, round: int) -> str:
-    return f"part-{unit:05d}-{round:05d}.arrow"
+    return unpack_duplicates(read_rounds(duplicates_folder(folder, rounds), unit, rounds))
 
 
 # Cut.

@@ -14,7 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from corpusforge import schemas, shards
+from corpusforge.arrays import U64
 from corpusforge.dedupe.offset_map import OFFSET_MAP
+from corpusforge.dedupe.spans import pack
 from corpusforge.engine import Engine
 from corpusforge.progress import Progress
 from corpusforge.sections import Dedupe
@@ -74,6 +76,24 @@ class Job:
 def round_mark(folder: str, number: int) -> str:
     """The file whose presence means that a round is complete."""
     return shards.join(folder, f"round-{number}.json")
+
+
+def write_round(folder: str, unit: int, round: int, columns: Sequence[U64], schema: pa.Schema) -> None:
+    """Write the result of a round for one unit."""
+    writer = shards.ShardWriter(folder, _round_name(unit, round), schema, "arrow")
+    writer.write(pa.record_batch([pa.array(column) for column in columns], schema=schema))
+    writer.finish()
+
+
+def read_rounds(folder: str, unit: int, rounds: int) -> Iterator[bytes]:
+    """The results of all rounds for one unit, as packed blocks (`spans.pack`)."""
+    for path in (shards.join(folder, _round_name(unit, round)) for round in range(rounds)):
+        if shards.exists(path):
+            yield from (pack(*(column.to_numpy() for column in batch.columns)) for batch in shards.read_shard(path))
+
+
+def _round_name(unit: int, round: int) -> str:
+    return f"part-{unit:05d}-{round:05d}.arrow"
 
 
 def documents_schema(unit: ShardUnit) -> pa.Schema:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from corpusforge import seeds
-from corpusforge.arrays import F32, F64, I64, U32, U64, run_starts
+from corpusforge.arrays import F32, F64, I64, U32, U64, repeated_rows, run_starts
 from corpusforge.dedupe.spans import pack_by_unit, unpack
 
 NEIGHBORS = 4
@@ -142,13 +142,7 @@ def candidate_pairs(blocks: Iterable[bytes], *, ordered: bool = False) -> list[t
     has precedence over the keys; of any units in any order, but with all items of equal hashes among them.
     """
     hashes, keys, places, *orders = unpack(blocks, 4 if ordered else 3)
-    order = np.argsort(hashes)
-    ascending = hashes[order]
-    equal = ascending[1:] == ascending[:-1]
-    shared = np.zeros(len(ascending), np.bool_)
-    shared[1:] = equal
-    shared[:-1] |= equal
-    chosen = order[shared]
+    chosen = repeated_rows(hashes)
     first = [column[chosen].view(np.int64) for column in orders]
     pairs = bucket_pairs(hashes[chosen], (*first, keys[chosen], places[chosen]))
     return pack_by_unit(places[chosen[pairs[:, 1]]], places[chosen[pairs[:, 0]]])

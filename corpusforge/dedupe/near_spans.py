@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import dataclasses
 
-from corpusforge import shards
 from corpusforge.arrays import F32, U64
 from corpusforge.dedupe import locate, signed_units
 from corpusforge.dedupe.exact_spans import CutWork
@@ -38,10 +37,7 @@ def run(job: Job) -> list[UnitResult]:
     cutting = CutNearWork.of(job, job.settings.span_sentences)
     locate.locate_remotely(job, cutting.wanted_places)
     results = job.map(cutting, label="cut", folder=job.output)
-    locate.forget()
-    signed_units.forget()
-    shards.remove(shards.join(job.scratch, "entries"))  # first: what is half removed must not look complete
-    shards.remove(job.scratch)
+    signed_units.remove_scratch(job.scratch)
     return with_pair_counts(results, compared)
 
 

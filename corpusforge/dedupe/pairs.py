@@ -33,7 +33,7 @@ from corpusforge import shards
 from corpusforge.arrays import F32, I64, U64, Bools, run_starts
 from corpusforge.dedupe import memory, spans
 from corpusforge.dedupe.exact_spans import PARTITIONS, compare_hashes, read_duplicates
-from corpusforge.dedupe.job import Job
+from corpusforge.dedupe.job import Job, read_rounds, write_round
 from corpusforge.dedupe.lsh import Shared, candidate_pairs, find_shared, unpack_pairs
 from corpusforge.dedupe.signed_units import Part, Signing, UnitItems, forget, mapped_bytes, open_items, similarities
 from corpusforge.units import Advance, ShardUnit, UnitResult, Written, write_unit
@@ -292,20 +292,12 @@ def _pairs_folder(folder: str, rounds: int) -> str:
 
 
 def _write_pairs(folder: str, round: int, unit: int, packed: Iterable[bytes]) -> None:
-    writer = shards.ShardWriter(folder, _pairs_name(unit, round), PAIRS, "arrow")
-    writer.write(pa.record_batch([pa.array(column) for column in unpack_pairs(packed)], schema=PAIRS))
-    writer.finish()
+    write_round(folder, unit, round, unpack_pairs(packed), PAIRS)
 
 
 def read_pairs(folder: str, unit: int, rounds: int) -> tuple[U64, U64]:
     """All pairs of a unit's items and earlier ones, each once, ascending."""
-    paths = [shards.join(_pairs_folder(folder, rounds), _pairs_name(unit, round)) for round in range(rounds)]
-    batches = [batch for path in paths if shards.exists(path) for batch in shards.read_shard(path)]
-    return unpack_pairs(spans.pack(*(column.to_numpy() for column in batch.columns)) for batch in batches)
-
-
-def _pairs_name(unit: int, round: int) -> str:
-    return f"part-{unit:05d}-{round:05d}.arrow"
+    return unpack_pairs(read_rounds(_pairs_folder(folder, rounds), unit, rounds))
 
 
 # Compare.

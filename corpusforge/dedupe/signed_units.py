@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from corpusforge import shards
 from corpusforge.arrays import F32, I64, U32, U64
+from corpusforge.dedupe import locate
 from corpusforge.dedupe.job import slices
 from corpusforge.dedupe.locate import file_version, span_path
 from corpusforge.dedupe.lsh import Bands, band_hashes, bands_for, similarity
@@ -288,6 +289,14 @@ def mapped_bytes(folder: str) -> int:
 def forget() -> None:
     """Close the mapped files, so that removing them frees their space."""
     _mapped.cache_clear()
+
+
+def remove_scratch(folder: str) -> None:
+    """Remove the files of a method that is complete."""
+    locate.forget()
+    forget()
+    shards.remove(shards.join(folder, "entries"))  # first: what is half removed must not look complete
+    shards.remove(folder)
 
 
 @functools.lru_cache(maxsize=_MAPPED)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from corpusforge import seeds
-from corpusforge.arrays import I64, U64, Bools, run_starts
+from corpusforge.arrays import I64, U64, Bools, repeated_rows, run_starts
 from corpusforge.dedupe.keep import keep_order
 from corpusforge.dedupe.normalize import sentence_hashes
 from corpusforge.dedupe.offset_map import OFFSET_MAP, original_offsets
@@ -115,13 +115,8 @@ def find_duplicates(blocks: Iterable[bytes], *, ordered: bool = False) -> list[t
     smaller place is kept.
     """
     columns = unpack(blocks, 4 if ordered else 3)
-    by_hash = np.argsort(columns[0])
-    ascending = columns[0][by_hash]
-    equal = ascending[1:] == ascending[:-1]
-    repeated = np.zeros(len(ascending), np.bool_)
-    repeated[1:] = equal
-    repeated[:-1] |= equal
-    hashes, keys, places, *orders = (column[by_hash[repeated]] for column in columns)
+    repeated = repeated_rows(columns[0])
+    hashes, keys, places, *orders = (column[repeated] for column in columns)
     order = np.lexsort((places, keys, *(column.view(np.int64) for column in orders), hashes))
     hashes, places = hashes[order], places[order]
     is_first = run_starts(hashes)
