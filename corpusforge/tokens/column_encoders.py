@@ -197,26 +197,27 @@ _NO_SYMBOL = 2**31 - 1  # joined into its left neighbor, or beyond the word
 class PairMerges:
     """Byte-pair encoding: in every round each word joins its first pair of the lowest rank.
 
-    This is the library's order (huggingface/tokenizers, models/bpe/word.rs: a heap by rank, then by place), one merge a
-    word and round, with the ranks of all pairs at hand so that a round is a minimum over positions and two look-ups.
+    This is the library's order (huggingface/tokenizers, models/bpe/word.rs: a heap by rank, then by place), one merge
+    per word and round, with the ranks of all pairs known, so that a round is a minimum over positions and two look-ups.
 
-    ``pairs``: ids left, right and what they become, first come first; ``symbols``: the id of each byte, or of each code
-    point (-1: none). Left are words of more than `LONGEST` symbols, and words with a code point that has no id.
+    ``pairs``: ids of the left and the right symbol and of their result, first ones first; ``symbols``: the id of each
+    byte, or of each code point (-1: none). Left are words of more than `LONGEST` symbols, and words with a code point
+    that has no id.
     """
 
     def __init__(self, pairs: Sequence[tuple[int, int, int]], symbols: I32) -> None:
         table = np.array(pairs, np.int64).reshape(-1, 3)
-        rank = {(left, right): k for k, (left, right, _) in enumerate(pairs)}  # of equals the last counts
+        rank = {(left, right): k for k, (left, right, _) in enumerate(pairs)}  # of equal pairs the last counts
         self._ranks = np.array([*rank.values(), -1], np.int64)  # by number of the pair; the last: no pair
         self._pairs = KeyTable()
         self._pairs.add(*table[self._ranks[:-1], :2].T.astype(np.uint64))
-        self._made, self._symbols, self._known = table[:, 2].astype(np.int32), symbols, symbols >= 0
+        self._results, self._symbols, self._known = table[:, 2].astype(np.int32), symbols, symbols >= 0
 
     def encode(self, words: pa.StringArray) -> Answers:
         letters = self._letters(words)
         cells = _Cells(letters, lambda left, right: self._ranks[self._pairs.find(left, right)])
         while len(at := cells.pick()):
-            cells.join(at, self._made)
+            cells.join(at, self._results)
         return gather(len(words), letters, cells.left())
 
     def _letters(self, words: pa.StringArray) -> Letters:
@@ -252,15 +253,15 @@ class _Cells:
         self._best = best[words]
         return words
 
-    def join(self, words: I64, made: I32) -> None:
+    def join(self, words: I64, results: I32) -> None:
         """Join that pair of each of these words."""
         here = self._firsts[self._best & _PLACES] + words
-        gone = self._next[here]
-        right, left = self._next[gone], self._before[here]
-        new = made[self._best >> _PLACE_BITS]
-        self._symbols[here], self._symbols[gone] = new, _NO_SYMBOL
+        right_half = self._next[here]
+        right, left = self._next[right_half], self._before[here]
+        new = results[self._best >> _PLACE_BITS]
+        self._symbols[here], self._symbols[right_half] = new, _NO_SYMBOL
         self._next[here], self._before[right] = right, here
-        self._keys[gone] = _NONE
+        self._keys[right_half] = _NONE
         self._keys[here] = self._keyed(new, self._symbols[right], self._places[here])
         self._keys[left] = self._keyed(self._symbols[left], new, self._places[left])
 

@@ -62,25 +62,25 @@ def peak_bytes() -> int:
     """The most memory this program has held; getrusage(2) begins at the size of the program that started it."""
     status = Path("/proc/self/status")
     if status.exists():
-        held = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
-        return int(held.split()[1]) << 10
+        peak = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
+        return int(peak.split()[1]) << 10
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def write(shape: str, share: float, folder: str) -> list[ShardUnit]:
     """One shard of documents."""
     writer, position = shards.ShardWriter(folder, "documents/part-00000-00000.parquet", schemas.DOCUMENTS, "parquet"), 0
-    for many in texts(shape, share):
-        positions = np.arange(position, position + len(many))
+    for batch in texts(shape, share):
+        positions = np.arange(position, position + len(batch))
         values = {
             "id": pa.array([f"{n:032x}" for n in positions.tolist()], pa.string()),
-            "source": pa.array(["s"] * len(many), pa.string()),
+            "source": pa.array(["s"] * len(batch), pa.string()),
             "position": pa.array(positions),
-            "text": pa.array(many, pa.string()),
+            "text": pa.array(batch, pa.string()),
         }
-        columns = [values.get(f.name, pa.nulls(len(many), f.type)) for f in schemas.DOCUMENTS]
+        columns = [values.get(f.name, pa.nulls(len(batch), f.type)) for f in schemas.DOCUMENTS]
         writer.write(pa.RecordBatch.from_arrays(columns, schema=schemas.DOCUMENTS))
-        position += len(many)
+        position += len(batch)
     shard = writer.finish()
     return [ShardUnit(0, shards.join(folder, shard.name), shard.rows, shard.bytes)]
 

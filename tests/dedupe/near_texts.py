@@ -35,5 +35,5 @@ def ordered_ids(count: int) -> list[str]:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    found = folder.rglob("*")
-    return {str(p.relative_to(folder)): p.read_bytes() for p in found if p.is_file() and "scratch" not in p.parts}
+    paths = folder.rglob("*")
+    return {str(p.relative_to(folder)): p.read_bytes() for p in paths if p.is_file() and "scratch" not in p.parts}

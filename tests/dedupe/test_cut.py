@@ -60,10 +60,10 @@ def test_audit_rows_end_where_either_document_ends(tmp_path: Path) -> None:
         _, repeats, _, _ = dedupe_units(units, tmp_path / f"out-{number}")
         rows = [tuple(row.values()) for row in repeats.to_pylist() if row["reason"] == "span:repeated"]
         if number == 0:
-            found = [(ids[1], 0, head, ids[0], 0), (ids[2], 0, tail, ids[0], len(head) + 1)]
+            expected = [(ids[1], 0, head, ids[0], 0), (ids[2], 0, tail, ids[0], len(head) + 1)]
         else:
-            found = [(ids[2], 0, head, ids[0], 0), (ids[2], len(head) + 1, tail, ids[1], 0)]
-        assert [(row[0], row[2], *row[4:7]) for row in rows] == found
+            expected = [(ids[2], 0, head, ids[0], 0), (ids[2], len(head) + 1, tail, ids[1], 0)]
+        assert [(row[0], row[2], *row[4:7]) for row in rows] == expected
 
 
 def test_documents_that_lost_nothing_are_never_dropped(tmp_path: Path) -> None:

@@ -187,10 +187,10 @@ def grouped(corpus: dict[str, str], seed: int, groups: int) -> list[list[tuple[s
     dice = random.Random(seed)
     rows = list(corpus.items())
     dice.shuffle(rows)
-    found: list[list[tuple[str, str]]] = [[] for _ in range(groups)]
+    shard_rows: list[list[tuple[str, str]]] = [[] for _ in range(groups)]
     for row in rows:
-        found[dice.randrange(groups)].append(row)
-    return found
+        shard_rows[dice.randrange(groups)].append(row)
+    return shard_rows
 
 
 def run(

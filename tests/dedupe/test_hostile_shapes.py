@@ -37,12 +37,12 @@ def run(shape: str, method: str, folder: Path, share: float, budget: int = BUDGE
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     most = budget if share == 1 else LIBRARIES + budget * share
-    assert found["peak"] <= most * (1 << 20), f"{found['peak'] >> 20} MiB"
-    lost = sum(counts["bytes"] for counts in found["tallies"].values())
-    assert found["statistics"]["text_bytes_in"] == found["statistics"]["text_bytes_out"] + lost
-    counts: dict[str, Any] = found["statistics"]
+    assert figures["peak"] <= most * (1 << 20), f"{figures['peak'] >> 20} MiB"
+    lost = sum(counts["bytes"] for counts in figures["tallies"].values())
+    assert figures["statistics"]["text_bytes_in"] == figures["statistics"]["text_bytes_out"] + lost
+    counts: dict[str, Any] = figures["statistics"]
     return counts
 
 

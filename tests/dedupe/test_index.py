@@ -67,14 +67,14 @@ def test_datasketch_compares_and_queries_what_was_signed_here() -> None:
     datasketch = pytest.importorskip("datasketch")
     texts, signer = near_copies(400), Signer(permutations=128)
     rows = signed(texts, signer)
-    found = to_datasketch(rows)
+    minhashes = to_datasketch(rows)
     matrix = signature_matrix(rows)
     index = datasketch.MinHashLSH(threshold=0.7, num_perm=128)
-    for name, minhash in found.items():
+    for name, minhash in minhashes.items():
         index.insert(name, minhash)
     truths, estimates, met = [], [], 0
     for i in range(0, 400, 2):
-        left, right = found[f"d{i}"], found[f"d{i + 1}"]
+        left, right = minhashes[f"d{i}"], minhashes[f"d{i + 1}"]
         assert left.jaccard(right) == pytest.approx((matrix[i] == matrix[i + 1]).mean())
         sets = [oracle.shingles(oracle.split_words(texts[k]), 5) for k in (i, i + 1)]
         truths.append(oracle.jaccard(*sets))

@@ -28,6 +28,6 @@ def test_slices_resume_in_any_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_progress_covers_the_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job, "SLICE_BYTES", 300)
     units = write_units(tmp_path / "in", [[(str(i), PAGE) for i in range(64)]])
-    told: list[int] = []
-    HashWork(str(tmp_path / "h"))(units[0], told.append)
-    assert units[0].bytes * 0.95 <= sum(told) <= units[0].bytes
+    reported: list[int] = []
+    HashWork(str(tmp_path / "h"))(units[0], reported.append)
+    assert units[0].bytes * 0.95 <= sum(reported) <= units[0].bytes

@@ -74,8 +74,8 @@ def deduped(pages: list[Page], seed: int, needed: int) -> tuple[dict[str, str], 
 @given(PAGES, st.sampled_from([0, 1, 3]), st.integers())
 @draws(40)
 def test_equals_the_oracle(pages: list[Page], needed: int, seed: int) -> None:
-    found, repeats, tallies, statistics = deduped(pages, seed, needed)
-    assert found == dedupe(pages, min_sentences=needed, count_sentences=lambda text: len(sentences_of(text)))
+    texts_left, repeats, tallies, statistics = deduped(pages, seed, needed)
+    assert texts_left == dedupe(pages, min_sentences=needed, count_sentences=lambda text: len(sentences_of(text)))
     lost = sum(counts["bytes"] for counts in tallies.values())
     assert statistics.get("text_bytes_in", 0) == statistics.get("text_bytes_out", 0) + lost
     texts = {page.id: page.text.encode() for page in pages}
@@ -84,8 +84,8 @@ def test_equals_the_oracle(pages: list[Page], needed: int, seed: int) -> None:
             cut = texts[row["document"]][row["start"] : row["stop"]].decode()
             kept = texts[row["kept_document"]][row["kept_start"] :].decode()
             assert cut == row["text"] and cut.strip()
-            for mine, theirs in zip(cut.split("\n"), kept.split("\n"), strict=False):
-                assert mine.strip().lower() == theirs.strip().lower()
+            for line, copy in zip(cut.split("\n"), kept.split("\n"), strict=False):
+                assert line.strip().lower() == copy.strip().lower()
 
 
 @given(st.lists(st.text(max_size=6), max_size=6))
@@ -121,8 +121,8 @@ def test_a_glance_counts_as_the_whole_text_does(cut: int) -> None:
 def test_pages_that_lost_nothing_are_judged_too() -> None:
     """As in C4: the sentences of every page are counted again, over its lines."""
     long = "It went. It came. It left."
-    found, repeats, *_ = deduped([Page("a", None, "One line\nand another"), Page("b", None, long)], 1, 3)
-    assert found == {"b": long}
+    texts_left, repeats, *_ = deduped([Page("a", None, "One line\nand another"), Page("b", None, long)], 1, 3)
+    assert texts_left == {"b": long}
     assert [(row["document"], row["reason"], row["text"]) for row in repeats] == [
         ("a", "page:few-sentences", "One line\nand another")
     ]

@@ -47,11 +47,11 @@ def test_places_equal_those_of_a_full_read(tmp_path: Path, root: str) -> None:
     for unit in (0, 1, 7):
         texts = [["Ab c. " * dice.randrange(5) for _ in range(dice.randint(1, 6))] for _ in range(3)]
         expected |= {(unit, row): where for row, where in enumerate(write_spans(folder, unit, texts))}
-    asked = [dice.choice(list(expected)) for _ in range(300)]
-    many = np.concatenate([place(unit, np.array([row])) for unit, row in asked])
-    documents, starts = locate_copies(many, folder)
-    assert list(zip(documents.to_pylist(), starts.tolist(), strict=True)) == [expected[key] for key in asked]
-    documents, starts = locate_copies(many[:0], folder)
+    keys = [dice.choice(list(expected)) for _ in range(300)]
+    places = np.concatenate([place(unit, np.array([row])) for unit, row in keys])
+    documents, starts = locate_copies(places, folder)
+    assert list(zip(documents.to_pylist(), starts.tolist(), strict=True)) == [expected[key] for key in keys]
+    documents, starts = locate_copies(places[:0], folder)
     assert (len(documents), len(starts)) == (0, 0)
 
 
@@ -106,17 +106,17 @@ def test_written_rows_are_not_located_again(tmp_path: Path, monkeypatch: pytest.
     folder = str(tmp_path)
     packed = pack(place(0, np.array([0, 10])), place(5, np.array([3, 4])))
     write_duplicates(duplicates_folder(folder, 1), 0, 0, [packed])
-    asked: list[U64] = []
+    located: list[U64] = []
 
-    def noted(unit: int, many: U64, folder: str) -> tuple[pa.Array, Any]:
-        asked.append(many)
-        return pa.array([""] * len(many)), np.zeros(len(many), np.int64)
+    def noted(unit: int, places: U64, folder: str) -> tuple[pa.Array, Any]:
+        located.append(places)
+        return pa.array([""] * len(places)), np.zeros(len(places), np.int64)
 
     monkeypatch.setattr(exact_spans, "locate_for", noted)
     work = CutWork(str(tmp_path / "out"), folder)
-    found, rows = work.cuts_from(0, 11)
-    assert (found.rows.tolist(), rows.tolist()) == ([11, 12], [0, 10])
-    assert (asked[0] & np.uint64(0xFF)).tolist() == [5, 6]
+    cuts, rows = work.cuts_from(0, 11)
+    assert (cuts.rows.tolist(), rows.tolist()) == ([11, 12], [0, 10])
+    assert (located[0] & np.uint64(0xFF)).tolist() == [5, 6]
 
 
 def test_cuts_of_another_number_of_rounds_are_not_read(tmp_path: Path) -> None:

@@ -35,10 +35,10 @@ def test_bands_are_those_of_datatrove() -> None:
 @draws(60)
 def test_band_hashes_are_equal_exactly_where_bands_are(seed: int, count: int, bands: Bands) -> None:
     signatures = np.random.default_rng(seed).integers(0, 3, (count, 64), dtype=np.uint32)
-    found = band_hashes(signatures, bands)
-    assert found.shape == (count, bands.bands)
+    hashes = band_hashes(signatures, bands)
+    assert hashes.shape == (count, bands.bands)
     groups: dict[tuple[int, ...], set[int]] = {}
-    for signature, row in zip(signatures.tolist(), found.tolist(), strict=True):
+    for signature, row in zip(signatures.tolist(), hashes.tolist(), strict=True):
         for band, value in enumerate(row):
             key = (band, *signature[band * bands.rows : (band + 1) * bands.rows])
             groups.setdefault(key, set()).add(value)
@@ -48,9 +48,9 @@ def test_band_hashes_are_equal_exactly_where_bands_are(seed: int, count: int, ba
 
 def test_band_hashes_do_not_depend_on_batches() -> None:
     signatures = np.random.default_rng(0).integers(0, 2**32, (9000, 64), dtype=np.uint32)
-    found = band_hashes(signatures, Bands(9, 7))
+    hashes = band_hashes(signatures, Bands(9, 7))
     assert (
-        np.concatenate([band_hashes(signatures[a : a + 777], Bands(9, 7)) for a in range(0, 9000, 777)]) == found
+        np.concatenate([band_hashes(signatures[a : a + 777], Bands(9, 7)) for a in range(0, 9000, 777)]) == hashes
     ).all()
 
 
@@ -68,30 +68,30 @@ def test_pairs_meet_as_often_as_in_theory(threshold: float) -> None:
 
 
 def oracle_pairs(buckets: list[int], order: list[int]) -> set[tuple[int, int]]:
-    found = set()
+    pairs = set()
     for bucket in set(buckets):
         rows = sorted((order[i], i) for i, b in enumerate(buckets) if b == bucket)
         members = [i for _, i in rows]
         for k, member in enumerate(members):
             before = members[max(0, k - lsh.NEIGHBORS) : k]
-            found |= {(other, member) for other in before + members[: min(k, lsh.NEIGHBORS)]}
-    return found
+            pairs |= {(other, member) for other in before + members[: min(k, lsh.NEIGHBORS)]}
+    return pairs
 
 
 @given(st.lists(st.integers(0, 5), max_size=60), st.randoms())
 def test_pairs_equal_the_oracle_in_any_order(buckets: list[int], random) -> None:  # type: ignore[no-untyped-def]
     order = list(range(len(buckets)))
     random.shuffle(order)
-    found = bucket_pairs(np.array(buckets, np.uint64), (np.array(order, np.int64),))
-    pairs = [tuple(pair) for pair in found.tolist()]
+    rows = bucket_pairs(np.array(buckets, np.uint64), (np.array(order, np.int64),))
+    pairs = [tuple(pair) for pair in rows.tolist()]
     assert len(pairs) == len(set(pairs))
     assert set(pairs) == oracle_pairs(buckets, order)
 
 
 def test_small_buckets_are_complete_and_large_ones_linear() -> None:
     whole = 2 * lsh.NEIGHBORS + 1
-    found = bucket_pairs(np.zeros(whole, np.uint64), (np.arange(whole),))
-    assert {tuple(p) for p in found.tolist()} == set(itertools.combinations(range(whole), 2))
+    pairs = bucket_pairs(np.zeros(whole, np.uint64), (np.arange(whole),))
+    assert {tuple(p) for p in pairs.tolist()} == set(itertools.combinations(range(whole), 2))
     assert len(bucket_pairs(np.zeros(100_000, np.uint64), (np.arange(100_000),))) <= 2 * lsh.NEIGHBORS * 100_000
 
 
@@ -105,13 +105,13 @@ def test_a_pair_of_two_bands_is_listed_once() -> None:
 @given(st.lists(st.lists(st.integers(0, 2**32 - 1) | st.sampled_from([5, 2**31, 2**32 - 1])), max_size=4))
 def test_shared_marks_equal_counting(blocks: list[list[int]]) -> None:
     width = 10
-    found = find_shared((np.array(block, "<u4").tobytes() for block in blocks), width)
+    shared = find_shared((np.array(block, "<u4").tobytes() for block in blocks), width)
     counts = Counter(mark for block in blocks for mark in block)
     heads = {mark >> 32 - width for mark, count in counts.items() if count > 1}
-    bits = np.unpackbits(np.frombuffer(found.bits, np.uint8), bitorder="little")
+    bits = np.unpackbits(np.frombuffer(shared.bits, np.uint8), bitorder="little")
     assert set(np.flatnonzero(bits).tolist()) == heads
-    assert found.hashes == sum(count for mark, count in counts.items() if mark >> 32 - width in heads)
-    assert found.pairs == count_pairs(np.array(list(counts.values()), np.int64))
+    assert shared.hashes == sum(count for mark, count in counts.items() if mark >> 32 - width in heads)
+    assert shared.pairs == count_pairs(np.array(list(counts.values()), np.int64))
 
 
 @given(st.lists(st.integers(1, 60), max_size=6))

@@ -62,8 +62,8 @@ def test_the_largest_document_is_read_from_footers(tmp_path: Path) -> None:
     dice = random.Random(0)
     usual, large = ("".join(dice.choices("abcdefgh ", k=size)) for size in (1 << 20, 9 << 20))
     assert largest_document([unit("usual.parquet", usual, usual)]) == 0
-    found = largest_document([unit("usual.parquet", usual), unit("large.parquet", usual, large)])
-    assert len(large) <= found < 1.01 * len(large)
+    largest_size = largest_document([unit("usual.parquet", usual), unit("large.parquet", usual, large)])
+    assert len(large) <= largest_size < 1.01 * len(large)
 
 
 @given(st.integers(0, 10**11), st.integers(1, 1 << 36), st.integers(1, 512))

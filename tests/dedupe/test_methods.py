@@ -37,8 +37,8 @@ def content(folder: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def straight(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], Any, Any]:
-    found, tallies, statistics = deduped(tmp_path_factory.mktemp("straight"), CHAIN, 0, 3, 1)
-    return found, tallies, statistics
+    contents, tallies, statistics = deduped(tmp_path_factory.mktemp("straight"), CHAIN, 0, 3, 1)
+    return contents, tallies, statistics
 
 
 @pytest.fixture

@@ -39,26 +39,26 @@ def columns(documents: list[list[str]], gap: str = " ") -> Spans:
 @given(st.lists(st.text(CHARACTERS, max_size=90), max_size=8), st.sampled_from(["", " "]), st.booleans())
 @example(["0๐"], "", True)
 def test_words_equal_the_oracle(sentences: list[str], gap: str, fold: bool) -> None:
-    found = hash_words(columns([sentences], gap), fold_numbers=fold)
+    hashed = hash_words(columns([sentences], gap), fold_numbers=fold)
     expected = [oracle.split_words(sentence, fold) for sentence in sentences]
-    assert np.diff(found.offsets).tolist() == [len(words) for words in expected]
-    assert found.hashes.tolist() == [oracle.hash_word(word) for words in expected for word in words]
+    assert np.diff(hashed.offsets).tolist() == [len(words) for words in expected]
+    assert hashed.hashes.tolist() == [oracle.hash_word(word) for words in expected for word in words]
 
 
 def test_every_character_is_in_a_word_or_in_none() -> None:
     """All of Unicode through the byte path: one sentence per character, against the table's own rules."""
     characters = [chr(c) for c in range(0x30000) if not 0xD800 <= c < 0xE000]
-    found = hash_words(columns([characters], ""))
-    counts = np.diff(found.offsets)
+    words = hash_words(columns([characters], ""))
+    counts = np.diff(words.offsets)
     expected = np.array([len(words_of(c)) for c in characters])
     assert np.flatnonzero(counts != expected).tolist() == []
 
 
 @given(st.lists(st.text(CHARACTERS, max_size=30), min_size=1, max_size=5))
 def test_real_sentences_have_the_words_of_their_text(texts: list[str]) -> None:
-    found = hash_words(sentence_spans(pa.array(texts, pa.string())))
+    words = hash_words(sentence_spans(pa.array(texts, pa.string())))
     expected = [word for text in texts for word in oracle.split_words(text.replace("\n", " "))]
-    assert found.hashes.tolist() == [oracle.hash_word(word) for word in expected]
+    assert words.hashes.tolist() == [oracle.hash_word(word) for word in expected]
 
 
 @given(st.lists(st.text(CHARACTERS, max_size=60), max_size=5))
@@ -105,9 +105,9 @@ def test_minima_of_any_ranges(count: int, ranges: int, seed: int, permutations: 
     multipliers = random.integers(0, 2**32, permutations, dtype=np.uint32) | np.uint32(1)
     starts = random.integers(0, count, ranges)
     stops = np.minimum(starts + 1 + random.integers(0, random.integers(1, count + 1), ranges), count)
-    found = range_minima(hashes, multipliers, starts, stops)
+    minima = range_minima(hashes, multipliers, starts, stops)
     for row, (a, b) in enumerate(zip(starts, stops, strict=True)):
-        assert (found[row] == (hashes[a:b, None] * multipliers).min(axis=0)).all()
+        assert (minima[row] == (hashes[a:b, None] * multipliers).min(axis=0)).all()
 
 
 def test_a_span_has_the_same_signature_everywhere() -> None:
@@ -124,9 +124,9 @@ def test_a_span_has_the_same_signature_everywhere() -> None:
 def test_nothing_to_sign() -> None:
     signer = Signer(8)
     for documents in ([], [[]], [[], ["..."]]):
-        found = signer.shingles(columns(documents))
-        assert signer.sign(found.span_sets(3))[0].shape == (sum(map(len, documents)), 8)
-        signatures, real = signer.sign(found.document_sets())
+        shingles = signer.shingles(columns(documents))
+        assert signer.sign(shingles.span_sets(3))[0].shape == (sum(map(len, documents)), 8)
+        signatures, real = signer.sign(shingles.document_sets())
         assert signatures.shape == (len(documents), 8)
         assert not real.any()
 
@@ -157,10 +157,10 @@ def test_estimates_stay_within_binomial_bounds(size: int, similarity: float) -> 
 def test_fingerprints_are_equal_exactly_where_shingles_are(
     documents: list[list[str]], length: int, shingle: int
 ) -> None:
-    found = Signer(8, shingle).shingles(columns(documents)).span_sets(length).fingerprints().tolist()
+    fingerprints = Signer(8, shingle).shingles(columns(documents)).span_sets(length).fingerprints().tolist()
     spans = [(d[i : i + length], len(d) - i) for d in documents for i in range(len(d))]
     named: dict[tuple[tuple[str, ...], ...], int] = {}
-    for fingerprint, (span, left) in zip(found, spans, strict=True):
+    for fingerprint, (span, left) in zip(fingerprints, spans, strict=True):
         words = [word for sentence in span for word in oracle.split_words(sentence)]
         size = min(shingle, len(words))
         assert (fingerprint == 0) == (not words or left < length)
@@ -186,10 +186,10 @@ def test_equals_sets(seed: int, pairs: int, longest: int, cells: int) -> None:
         sides += [hashes, starts, starts + random.integers(1, longest + 1, pairs)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(room, "_CELLS", cells)
-        found = jaccard(Sets(*sides[:3]), Sets(*sides[3:]))
+        similarities = jaccard(Sets(*sides[:3]), Sets(*sides[3:]))
     for row in range(pairs):
         left, right = (set(sides[k][sides[k + 1][row] : sides[k + 2][row]].tolist()) for k in (0, 3))
-        assert found[row] == np.float32(len(left & right) / len(left | right))
+        assert similarities[row] == np.float32(len(left & right) / len(left | right))
 
 
 def test_large_hashes_stay_apart() -> None:

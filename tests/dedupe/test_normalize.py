@@ -75,9 +75,9 @@ def test_numbers_fold_only_on_request() -> None:
 
 
 def test_a_large_text_is_normalized_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = sentence_spans(pa.array(["One. Two é! Three.\n...\nFour.", "", "Five is longer than a part. Six."]))
-    whole = sentence_hashes(found)
+    sentences = sentence_spans(pa.array(["One. Two é! Three.\n...\nFour.", "", "Five is longer than a part. Six."]))
+    whole = sentence_hashes(sentences)
     for size in (1, 5, 11, 40):
         monkeypatch.setattr("corpusforge.dedupe.normalize._AT_ONCE", size)
-        hashes, empty = sentence_hashes(found)
+        hashes, empty = sentence_hashes(sentences)
         assert (hashes.tolist(), empty.tolist()) == (whole[0].tolist(), whole[1].tolist())

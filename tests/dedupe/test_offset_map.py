@@ -40,8 +40,8 @@ def test_offsets_are_those_of_the_bytes_that_stayed(shape: list[list[bool]], dat
         expected = [w for row in where for w in row]
         assert original_offsets(batch, rows, inside).tolist() == expected
         assert original_stops(batch, rows, inside + 1).tolist() == [w + 1 for w in expected]
-        for row, found in zip(where, batch.column(OFFSET_MAP.name).to_pylist(), strict=True):
-            assert (found is None) == (row == list(range(len(row))))  # nothing is kept of what needs nothing
+        for row, pairs in zip(where, batch.column(OFFSET_MAP.name).to_pylist(), strict=True):
+            assert (pairs is None) == (row == list(range(len(row))))  # nothing is kept of what needs nothing
 
 
 def test_slices_of_a_batch_keep_their_map() -> None:

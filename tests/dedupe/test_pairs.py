@@ -40,9 +40,9 @@ def test_every_shared_hash_passes_and_few_others_do(tmp_path: Path, monkeypatch:
     slot = slots.of(shared)
     counted = [0, 0]
     for number in np.unique(slot).tolist():
-        found = find_shared([(shared[slot == number] & LOW).astype("<u4").tobytes()], width)
-        write_shared(str(tmp_path), number, found)
-        counted = [counted[0] + found.hashes, counted[1] + found.pairs]
+        slot_shared = find_shared([(shared[slot == number] & LOW).astype("<u4").tobytes()], width)
+        write_shared(str(tmp_path), number, slot_shared)
+        counted = [counted[0] + slot_shared.hashes, counted[1] + slot_shared.pairs]
     ascending = shared[np.argsort(slot, kind="stable")]
     passing = ascending[known.contain(ascending)]
     assert set(hashes[:2000].tolist()) <= set(passing.tolist())
@@ -62,10 +62,10 @@ def test_every_shared_hash_passes_and_few_others_do(tmp_path: Path, monkeypatch:
 
 def test_slots_are_ranges_of_the_hash() -> None:
     hashes = np.sort(np.random.default_rng(1).integers(0, 2**64, 1000, dtype=np.uint64))
-    found = Slots(7, 4).of(hashes)
-    assert (np.diff(found) >= 0).all()
-    assert found.min() == 0
-    assert found.max() == 27
+    slots = Slots(7, 4).of(hashes)
+    assert (np.diff(slots) >= 0).all()
+    assert slots.min() == 0
+    assert slots.max() == 27
 
 
 @st.composite
@@ -92,10 +92,10 @@ def corpora(draw: st.DrawFn) -> dict[str, str]:
 def grouped(corpus: dict[str, str], dice: random.Random) -> list[list[tuple[str, str]]]:
     rows = list(corpus.items())
     dice.shuffle(rows)
-    found: list[list[tuple[str, str]]] = [[] for _ in range(dice.randint(1, 4))]
+    groups: list[list[tuple[str, str]]] = [[] for _ in range(dice.randint(1, 4))]
     for row in rows:
-        found[dice.randrange(len(found))].append(row)
-    return found
+        groups[dice.randrange(len(groups))].append(row)
+    return groups
 
 
 def setups(signing: Signing, threshold: float) -> oracle.Setup:
@@ -136,8 +136,8 @@ def test_near_spans_equal_the_oracle(
     ranks = oracle.order_of(corpus, keep)
     best = oracle.best(oracle.repeats(corpus, setups(signing, threshold), keep), ranks)
     dropped: dict[str, list[tuple[int, str, int]]] = {name: [] for name in corpus}
-    for (name, i), found in sorted(best.items()):
-        dropped[name].append((i, *found.earlier))
+    for (name, i), match in sorted(best.items()):
+        dropped[name].append((i, *match.earlier))
     expected = cut_all(corpus, dropped, length, (seed % 3, 0), "span:near-repeated")
     assert texts(done) == expected.documents
     rows = [tuple(row.values()) for row in done.tables["repeats"].to_pylist()]

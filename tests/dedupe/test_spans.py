@@ -24,15 +24,15 @@ def u64(values: list[int]) -> arrays.U64:
 def test_span_hashes_compare_like_tuples(lengths: list[int], length: int, dice: random.Random) -> None:
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     sentences = [dice.randrange(3) for _ in range(offsets[-1])]
-    found = spans.span_hashes(u64(sentences), np.array([s == 0 for s in sentences], bool), offsets, length)
+    hashes = spans.span_hashes(u64(sentences), np.array([s == 0 for s in sentences], bool), offsets, length)
     named: dict[int, tuple[int, ...]] = {}
     for first, last in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
         for row in range(first, last):
             span = tuple(sentences[row : row + length])
             if row + length > last or not any(span):
-                assert found[row] == 0
+                assert hashes[row] == 0
             else:
-                assert named.setdefault(int(found[row]), span) == span
+                assert named.setdefault(int(hashes[row]), span) == span
     assert len(set(named.values())) == len(named)
 
 
@@ -51,11 +51,11 @@ def test_duplicates_are_all_but_the_first(rows: list[tuple[int, int, int, int]],
         spans.pack(u64([r[0] for r in part]), u64([r[1] for r in part]), u64(at))
         for part, at in ((rows[i::count], places[i::count]) for i in range(count))
     ]
-    found = spans.find_duplicates(blocks)
-    assert [unit for unit, _ in found] == sorted({place >> 40 for place in expected})
-    dropped, kept = spans.unpack_duplicates(packed for _, packed in found)
+    packed_pairs = spans.find_duplicates(blocks)
+    assert [unit for unit, _ in packed_pairs] == sorted({place >> 40 for place in expected})
+    dropped, kept = spans.unpack_duplicates(packed for _, packed in packed_pairs)
     assert dict(zip(dropped.tolist(), kept.tolist(), strict=True)) == expected
-    for unit, packed in found:
+    for unit, packed in packed_pairs:
         assert set(spans.unit_of(spans.unpack_duplicates([packed])[0])) == {unit}
         assert len(packed) % spans.PAIR_BYTES == 0
 

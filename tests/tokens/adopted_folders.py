@@ -69,20 +69,20 @@ KINDS: dict[str, Callable[[Path], Any]] = {
 def check(kind: str, folder: Path) -> None:
     """A folder of this kind, adopted: its ids as they were, padded to 64, and the same ids for text."""
     (folder / "theirs").mkdir()
-    theirs = KINDS[kind](folder / "theirs")
+    original = KINDS[kind](folder / "theirs")
     vocab = adopt_vocab(str(folder / "theirs"))
-    table = theirs.get_vocab()
+    table = original.get_vocab()
     assert vocab.size % 64 == 0 and vocab.size - len(table) < 64
     assert {token: vocab.tokens.index(token) for token in table} == table
     assert all(vocab.tokens[i].startswith("[unused") and i in vocab.unused for i in range(len(table), vocab.size))
     for role, id_ in dataclasses.asdict(vocab.specials).items():
-        assert getattr(theirs, f"{role}_token_id") == id_, role
+        assert getattr(original, f"{role}_token_id") == id_, role
     ours = _loaded(vocab, folder / "ours")
     assert len(ours) == vocab.size
     library = vocab.library_tokenizer(added=False)
     for text in TEXTS:
-        assert library.encode(text).ids == theirs(text, add_special_tokens=False).input_ids, text
-        assert ours(text).input_ids == theirs(text).input_ids, text
+        assert library.encode(text).ids == original(text, add_special_tokens=False).input_ids, text
+        assert ours(text).input_ids == original(text).input_ids, text
 
 
 def _loaded(vocab: Vocab, folder: Path) -> Any:
@@ -117,15 +117,15 @@ def _albert(folder: Path) -> Any:
     if VERSION == 5:
         return transformers.AlbertTokenizer(vocab=pieces)
     # 4 makes no tokenizer of pieces; this is the tokenizer.json of albert-base-v2 but for its character map.
-    made = Tokenizer(models.Unigram(pieces, 1, False))
+    tokenizer = Tokenizer(models.Unigram(pieces, 1, False))
     quotes = [normalizers.Replace("``", '"'), normalizers.Replace("''", '"')]
     steps = [*quotes, normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase()]
-    made.normalizer = normalizers.Sequence(steps)
-    made.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
-    made.post_processor = processors.TemplateProcessing(
+    tokenizer.normalizer = normalizers.Sequence(steps)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
+    tokenizer.post_processor = processors.TemplateProcessing(
         "[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1", [("[CLS]", 2), ("[SEP]", 3)]
     )
-    return transformers.AlbertTokenizerFast(tokenizer_object=made)
+    return transformers.AlbertTokenizerFast(tokenizer_object=tokenizer)
 
 
 def converted_by_4(folder: Path) -> None:

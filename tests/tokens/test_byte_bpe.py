@@ -95,8 +95,8 @@ def test_transformers_loads_the_folder(tmp_path: Path) -> None:
     assert type(tokenizer).__name__.startswith("RobertaTokenizer")
     assert len(tokenizer) == vocab.size
     assert tokenizer.get_vocab() == ids
-    found = [getattr(tokenizer, f"{key}_token_id") for key in ("pad", "unk", "cls", "sep", "mask", "bos", "eos")]
-    assert found == [1, 3, 0, 2, vocab.specials.mask, 0, 2]
+    special_ids = [getattr(tokenizer, f"{key}_token_id") for key in ("pad", "unk", "cls", "sep", "mask", "bos", "eos")]
+    assert special_ids == [1, 3, 0, 2, vocab.specials.mask, 0, 2]
     assert tokenizer("hello's world").input_ids == [
         0, ids["hell"], ids["o"], ids["'s"], ids["Ġwor"], ids["l"], ids["d"], 2
     ]  # fmt: skip

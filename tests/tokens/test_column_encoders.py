@@ -35,9 +35,9 @@ def check(vocab: Vocab, texts: Sequence[str]) -> int:
     ids, lengths, left = vocab.family.column_encoder(vocab).encode(pa.array(texts, pa.string()))
     library = vocab.family.word_tokenizer(vocab)
     parts = np.split(ids, np.cumsum(lengths)[:-1]) if len(texts) else []
-    for text, mine, given_up in zip(texts, parts, left.tolist(), strict=True):
-        theirs = library.encode([text], is_pretokenized=True, add_special_tokens=False).ids
-        assert mine.tolist() == ([] if given_up else theirs), text
+    for text, part, given_up in zip(texts, parts, left.tolist(), strict=True):
+        expected = library.encode([text], is_pretokenized=True, add_special_tokens=False).ids
+        assert part.tolist() == ([] if given_up else expected), text
     return int(left.sum())
 
 
@@ -93,11 +93,11 @@ def test_merges_by_parts(pairs: list[tuple[int, int]], texts: list[str]) -> None
 
 def merges_of(numbers: list[tuple[int, int]], symbols: Sequence[str]) -> list[tuple[str, str]]:
     """Merges of existing symbols, in any order, some twice, some with an existing result."""
-    known, found = [*symbols], []
+    known, merges = [*symbols], []
     for left, right in numbers:
-        found.append((known[left % len(known)], known[right % len(known)]))
-        known.append("".join(found[-1]))
-    return found
+        merges.append((known[left % len(known)], known[right % len(known)]))
+        known.append("".join(merges[-1]))
+    return merges
 
 
 numbers = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=30)

@@ -43,8 +43,8 @@ def table(**words: int) -> pa.Table:
 
 @given(hard_text.columns, st.booleans())
 def test_counts_are_the_librarys(texts: list[str], lowercase: bool) -> None:
-    found = count_words(pa.array(texts, pa.string()), BertSegmentation(lowercase))
-    assert list(as_dict(found).items()) == list(wordpiece.count(texts, BertSegmentation(lowercase)).items())
+    counts = count_words(pa.array(texts, pa.string()), BertSegmentation(lowercase))
+    assert list(as_dict(counts).items()) == list(wordpiece.count(texts, BertSegmentation(lowercase)).items())
 
 
 def test_merging_early_changes_nothing(monkeypatch) -> None:

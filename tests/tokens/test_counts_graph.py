@@ -18,6 +18,6 @@ from tests.beam.stage_folders import ROWS
 def test_words_are_counted_over_all_units(cuts: list[int], workers: int, tmp_path: Path) -> None:
     units = write_units(tmp_path, ROWS, cuts)
     paths = count_units(BeamEngine(workers), BertSegmentation(), units, str(tmp_path / "out"), Silent())
-    found, statistics = select_counts(read_blocks(paths), min_count=1, max_words=10**6)
-    assert found.equals(count_words(ROWS.column("text")))
+    counts, statistics = select_counts(read_blocks(paths), min_count=1, max_words=10**6)
+    assert counts.equals(count_words(ROWS.column("text")))
     assert statistics["words"] > 5000

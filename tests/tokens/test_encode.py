@@ -63,11 +63,11 @@ def sentences_of(texts: list[str]) -> list[list[str]]:
 
 
 def expected(texts: list[str], vocab: Vocab) -> list[dict[str, object]]:
-    found = []
+    tokens = []
     for i, sentences in enumerate(sentences_of(texts)):
         ids = [row for row in wordpiece.encode(sentences, vocab) if row]
-        found.append({"document": str(i), "ids": list(itertools.chain(*ids)), "sentences": [len(row) for row in ids]})
-    return found
+        tokens.append({"document": str(i), "ids": list(itertools.chain(*ids)), "sentences": [len(row) for row in ids]})
+    return tokens
 
 
 @given(hard_text.columns, st.sampled_from([UNCASED, CASED]))
@@ -247,13 +247,13 @@ def units(model: str, lexicon: str = "") -> list[list[str]]:
     row = Encoder(vocab, word_starts=True, joiner=joins).encode(documents([YORK])).to_pylist()[0]
     sentences, at = [], 0
     for count in row["sentences"]:
-        found: list[list[int]] = []
+        unit_ids: list[list[int]] = []
         for id_, starts in zip(row["ids"][at : at + count], row["word_starts"][at : at + count], strict=True):
             if starts:
-                found.append([])
-            found[-1].append(id_)
+                unit_ids.append([])
+            unit_ids[-1].append(id_)
         tokenizer = vocab.library_tokenizer()
-        sentences.append([tokenizer.decode(unit).strip() for unit in found])
+        sentences.append([tokenizer.decode(unit).strip() for unit in unit_ids])
         at += count
     return sentences
 
@@ -261,20 +261,20 @@ def units(model: str, lexicon: str = "") -> list[list[str]]:
 @pytest.mark.parametrize("model", FAMILIES)
 def test_white_space_separates_words(model: str) -> None:
     whole = [sentence.lower().split() for sentence in ("Hello, old York!", YORK[17:])]
-    found = [[unit.lower() for unit in sentence] for sentence in units(model)]
+    sentences = [[unit.lower() for unit in sentence] for sentence in units(model)]
     if model == "wordpiece":  # where punctuation is a word of its own
-        assert found[0] == ["hello", ",", "old", "york", "!"]
+        assert sentences[0] == ["hello", ",", "old", "york", "!"]
     else:
-        assert found == whole
+        assert sentences == whole
 
 
 @pytest.mark.parametrize("model", FAMILIES)
 def test_a_phrase_is_one_word(model: str) -> None:
-    found = [unit for sentence in units(model, "New York\nWe saw") for unit in sentence]
-    assert "we saw" in [unit.lower() for unit in found]
-    assert any(unit.lower().startswith("new york") for unit in found)
-    assert "a" in found  # and "new yorker" is no phrase
-    assert not any(unit.lower().startswith("new yorker") for unit in found)
+    mask_units = [unit for sentence in units(model, "New York\nWe saw") for unit in sentence]
+    assert "we saw" in [unit.lower() for unit in mask_units]
+    assert any(unit.lower().startswith("new york") for unit in mask_units)
+    assert "a" in mask_units  # and "new yorker" is no phrase
+    assert not any(unit.lower().startswith("new yorker") for unit in mask_units)
 
 
 # Tokens of bytes, where white space has tokens too.
@@ -291,19 +291,21 @@ BPE = learn_bpe(count_words(pa.array([s * 3 for s in BPE_SENTENCES]), GPT2), sec
 def bpe_rows(texts: list[str]) -> list[list[str]]:
     """Sentences of each document, each with the white space before it, but for the first."""
     spans = splitter.sentence_spans(pa.array(texts, pa.string()))
-    found = []
+    documents_sentences = []
     for a, b in itertools.pairwise(spans.offsets.tolist()):
         begins = [*spans.starts[a : min(a + 1, b)].tolist(), *spans.stops[a : max(a, b - 1)].tolist()]
-        found.append([bytes(spans.data[x:y]).decode() for x, y in zip(begins, spans.stops[a:b], strict=True)])
-    return found
+        documents_sentences.append(
+            [bytes(spans.data[x:y]).decode() for x, y in zip(begins, spans.stops[a:b], strict=True)]
+        )
+    return documents_sentences
 
 
 def bpe_expected(texts: list[str], vocab: Vocab) -> list[dict[str, object]]:
-    found = []
+    tokens = []
     for i, rows in enumerate(bpe_rows(texts)):
         ids = gpt2.encode(rows, vocab)
-        found.append({"document": str(i), "ids": list(itertools.chain(*ids)), "sentences": [len(row) for row in ids]})
-    return found
+        tokens.append({"document": str(i), "ids": list(itertools.chain(*ids)), "sentences": [len(row) for row in ids]})
+    return tokens
 
 
 @given(gpt2_text.columns)
@@ -398,7 +400,7 @@ def test_all_shared_text(shared_data: Path, pattern: str) -> None:
     for path in sorted(p for p in shared_data.glob(pattern) if p.is_file()):
         texts = bpe_texts(path)
         rows = [row for rows in bpe_rows(texts) for row in rows]
-        theirs = [np.array(e.ids) for e in library.encode_batch_fast(rows, add_special_tokens=False)]
+        expected = [np.array(e.ids) for e in library.encode_batch_fast(rows, add_special_tokens=False)]
         ours = encoder.encode(documents(texts))
-        assert np.array_equal(ours["ids"].flatten(), np.concatenate([*theirs, []])), path
-        assert ours["sentences"].flatten().to_pylist() == [len(ids) for ids in theirs]
+        assert np.array_equal(ours["ids"].flatten(), np.concatenate([*expected, []])), path
+        assert ours["sentences"].flatten().to_pylist() == [len(ids) for ids in expected]

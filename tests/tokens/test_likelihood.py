@@ -64,14 +64,14 @@ def test_the_same_in_every_process() -> None:
 
 def test_layout_and_statistics_are_those_of_wordpiece() -> None:
     counts = full_of_ties()
-    found = learn(counts, sections.Vocab(size=1024, min_pair=2))
+    learned = learn(counts, sections.Vocab(size=1024, min_pair=2))
     other = wordpiece.learn(counts, sections.Vocab(size=1024))
-    assert found.vocab.family == other.vocab.family
-    assert found.vocab.specials == other.vocab.specials
-    first = found.statistics["characters"]
-    assert found.vocab.tokens[: 104 + 29 + first] == other.vocab.tokens[: 104 + 29 + first]
+    assert learned.vocab.family == other.vocab.family
+    assert learned.vocab.specials == other.vocab.specials
+    first = learned.statistics["characters"]
+    assert learned.vocab.tokens[: 104 + 29 + first] == other.vocab.tokens[: 104 + 29 + first]
     shared = ("characters", "words_too_long", "words_outside_alphabet")
-    assert [found.statistics[k] for k in shared] == [other.statistics[k] for k in shared]
+    assert [learned.statistics[k] for k in shared] == [other.statistics[k] for k in shared]
 
 
 def test_pairs_below_the_minimum_are_never_merged() -> None:

@@ -25,13 +25,13 @@ some = st.lists(st.text("ab\x00é", max_size=20) | st.text(max_size=9), max_size
 
 
 @given(st.lists(some, max_size=4), some)
-def test_known_words_are_a_dictionary(parts: list[list[str]], asked: list[str]) -> None:
+def test_known_words_are_a_dictionary(parts: list[list[str]], queries: list[str]) -> None:
     known, numbers = KnownWords(), dict[str, int]()
     for part in parts:
         new = [word for word in dict.fromkeys(part) if word not in numbers]
         known.add(pa.array(new, pa.string()))
         numbers.update(zip(new, range(len(numbers), len(numbers) + len(new)), strict=True))
-    words = pa.array(["begin", *asked, *numbers], pa.string()).slice(1)
+    words = pa.array(["begin", *queries, *numbers], pa.string()).slice(1)
     assert known.find(words).tolist() == [numbers.get(word, -1) for word in words.to_pylist()]
 
 
@@ -40,7 +40,7 @@ def test_a_trie_finds_the_tokens_that_begin_here(tokens: list[bytes], text: byte
     trie = Trie(tokens, list(range(len(tokens))), [0] * len(tokens))
     rows = [np.array([byte], np.uint8) for byte in text]
     for at in range(len(text)):
-        found = [int(ids[0]) for _, _, ids in trie.matches(rows, at, np.zeros(1, np.int64))]
-        assert found == sorted(
+        token_ids = [int(ids[0]) for _, _, ids in trie.matches(rows, at, np.zeros(1, np.int64))]
+        assert token_ids == sorted(
             (i for i, t in enumerate(tokens) if text[at:].startswith(t)), key=lambda i: len(tokens[i])
         )

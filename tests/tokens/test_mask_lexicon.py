@@ -56,10 +56,10 @@ def test_equals_the_oracle(rows, phrases):
 
 
 def test_phrases_are_split_as_text_is():
-    found = Lexicon("New YORK\n\nMüller's\n東京都\n".encode(), SEGMENTATION)
+    three_phrases = Lexicon("New YORK\n\nMüller's\n東京都\n".encode(), SEGMENTATION)
     words = words_of([["new", "york", "new"], ["york"], ["muller", "'", "s", "東", "京", "都", "京"]])
     joined = [[False, True, False], [False], [False, True, True, False, True, True, False]]
-    assert rows_of(words, found.joined(words)) == joined
+    assert rows_of(words, three_phrases.joined(words)) == joined
 
 
 def test_mask_units_of_a_lexicon_reach_the_tokens():
@@ -71,8 +71,8 @@ def test_mask_units_of_a_lexicon_reach_the_tokens():
         token = UNCASED.tokens[id_].removeprefix("##")
         units = [*units, token] if starts else [*units[:-1], units[-1] + token]
     assert units == ["the", "quickbrown", "fox", ".", "thelazydog", "."]
-    found = encoder.encode_counted(documents(["The quick brown fox. The lazy dog.", "A fox."])).statistics
-    assert (found["units_joined"], found["words_joined"]) == (2, 5)
+    counts = encoder.encode_counted(documents(["The quick brown fox. The lazy dog.", "A fox."])).statistics
+    assert (counts["units_joined"], counts["words_joined"]) == (2, 5)
     assert "units_joined" not in Encoder(UNCASED).encode_counted(documents(["The fox."])).statistics
 
 
@@ -95,10 +95,10 @@ def test_the_segmenter_joins_chinese_characters_only():
     jieba = pytest.importorskip("jieba")
     text = "我来到北京清华大学"
     words = words_of([["hello", "world", *text, "!"], list("北京"), ["北"], ["京"]])
-    found = rows_of(words, Segmenter().joined(words))
+    joined = rows_of(words, Segmenter().joined(words))
     expected = [flag for word in jieba.lcut(text) for flag in [False] + [True] * (len(word) - 1)]
     assert sum(expected) > 2
-    assert found == [[False, False, *expected, False], [False, True], [False], [False]]
+    assert joined == [[False, False, *expected, False], [False, True], [False], [False]]
 
 
 # Lexicons and segmenters from settings: what is read, what is refused, and that only content counts.
@@ -112,8 +112,8 @@ def test_joiners_of_settings(tmp_path: Path) -> None:
     path.write_text("new york\n")
     assert joiner_of(VOCAB, WORDS) is None
     assert joiner_of(VOCAB, dataclasses.replace(WORDS, mask_segmenter="jieba")) == Segmenter()
-    found = joiner_of(VOCAB, dataclasses.replace(WORDS, mask_lexicon=str(path)))
-    assert found == Lexicon(b"new york\n", SEGMENTATION, str(path))
+    joiner = joiner_of(VOCAB, dataclasses.replace(WORDS, mask_lexicon=str(path)))
+    assert joiner == Lexicon(b"new york\n", SEGMENTATION, str(path))
     assert settings_of(VOCAB, WORDS, 0).word_starts
     assert not settings_of(VOCAB, Instances(), 0).word_starts
 
@@ -155,9 +155,9 @@ def test_a_stage_knows_the_lexicon_by_its_content(tmp_path: Path) -> None:
 
 
 def test_shares_of_spans_may_differ_more_than_those_of_tokens() -> None:
-    found = {"masked": 10_000, "masked_as_mask": 8_300, "masked_as_random": 900, "masked_as_kept": 800}
-    found |= {"instances": 100, "tokens": 66_000}
+    statistics = {"masked": 10_000, "masked_as_mask": 8_300, "masked_as_random": 900, "masked_as_kept": 800}
+    statistics |= {"instances": 100, "tokens": 66_000}
     settings = {"where": "train", "length": 1000, "words": 29_000}
-    judge(found, mask=MaskSettings(unit="span"), **settings)  # type: ignore[arg-type]
+    judge(statistics, mask=MaskSettings(unit="span"), **settings)  # type: ignore[arg-type]
     with pytest.raises(errors.InvariantBroken):
-        judge(found, mask=MaskSettings(unit="ngram"), **settings)  # type: ignore[arg-type]
+        judge(statistics, mask=MaskSettings(unit="ngram"), **settings)  # type: ignore[arg-type]

@@ -77,11 +77,11 @@ def save(vocab: Vocab, folder: Path) -> Path:
 
 @given(columns, names)
 def test_ids_are_the_librarys_and_never_special(texts: list[str], name: str) -> None:
-    found = encode(texts, name)
-    assert found == [LIBRARY[name].encode(text, add_special_tokens=False).ids for text in texts]
+    ids = encode(texts, name)
+    assert ids == [LIBRARY[name].encode(text, add_special_tokens=False).ids for text in texts]
     vocab = VOCABS[name]
     reserved = set(vocab.reserved) - {vocab.specials.unk}
-    assert not reserved & {i for row in found for i in row}
+    assert not reserved & {i for row in ids for i in row}
 
 
 @pytest.mark.parametrize("name", sorted(VOCABS))
@@ -224,8 +224,8 @@ def test_long_words_are_left_out_or_sampled_and_counted() -> None:
 
 
 def test_a_coverage_the_library_does_not_take_is_refused_by_its_flag() -> None:
-    made = recipe.override(sections.Recipe(), {"vocab.coverage": "0.98"}, where="the test")
-    assert made.vocab.coverage == 0.98
+    settings = recipe.override(sections.Recipe(), {"vocab.coverage": "0.98"}, where="the test")
+    assert settings.vocab.coverage == 0.98
     with pytest.raises(errors.RecipeInvalid, match=r"it must be 0 or lie between 0\.98 and 1"):
         recipe.override(sections.Recipe(), {"vocab.coverage": "0.5"}, where="the test")
 
@@ -258,9 +258,9 @@ def test_a_model_file_round_trips() -> None:
 
 
 def test_figures_do_not_count_the_mark() -> None:
-    found = describe(VOCABS["unigram-albert"], pa.array(["the dog ☃ ☃"]))
-    assert found["character_coverage"] == pytest.approx(1 - 2 / 8)
-    assert found["unknown_characters"] == [{"character": "☃", "count": 2}]
+    figures = describe(VOCABS["unigram-albert"], pa.array(["the dog ☃ ☃"]))
+    assert figures["character_coverage"] == pytest.approx(1 - 2 / 8)
+    assert figures["unknown_characters"] == [{"character": "☃", "count": 2}]
 
 
 @pytest.mark.parametrize("model", ["unigram", "sentencepiece-bpe"])

@@ -76,8 +76,8 @@ def test_transformers_loads_the_folder(tmp_path: Path, vocab: Vocab) -> None:
     s, ids = vocab.specials, {token: i for i, token in enumerate(vocab.tokens)}
     assert len(tokenizer) == vocab.size
     assert tokenizer.get_vocab() == ids
-    found = [getattr(tokenizer, f"{key}_token_id") for key in ("pad", "unk", "cls", "sep", "mask")]
-    assert found == list(dataclasses.astuple(s))
+    special_ids = [getattr(tokenizer, f"{key}_token_id") for key in ("pad", "unk", "cls", "sep", "mask")]
+    assert special_ids == list(dataclasses.astuple(s))
     assert tokenizer("aba 中!").input_ids == [s.cls, ids["a"], ids["##b"], ids["##a"], ids["中"], ids["!"], s.sep]
     pair, lowercase = tokenizer("a", "b é"), vocab.family.segmentation.lowercase
     # Uncased text loses its accent, and this vocabulary has no plain e.

@@ -47,9 +47,9 @@ def check_folder(name: str, folder: Path) -> None:
 def check_class(tokenizer: Any, folder: Path) -> None:
     """The class is the one that tokenizer_config.json names; transformers 4 adds "Fast" to it."""
     named = json.loads((folder / "tokenizer_config.json").read_text())["tokenizer_class"]
-    found = type(tokenizer).__name__
+    class_name = type(tokenizer).__name__
     # transformers 5 has TokenizersBackend where 4 has PreTrainedTokenizerFast.
-    assert found in {named, f"{named}Fast", "TokenizersBackend" if named == "PreTrainedTokenizerFast" else named}
+    assert class_name in {named, f"{named}Fast", "TokenizersBackend" if named == "PreTrainedTokenizerFast" else named}
 
 
 def check_ids(tokenizer: Any, vocab: Vocab) -> None:
