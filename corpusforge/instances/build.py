@@ -41,7 +41,7 @@ from corpusforge.instances.splits import SPLITS, schema_with_draws, split_tokens
 from corpusforge.progress import Progress
 from corpusforge.sections import Instances
 from corpusforge.tokens.mask_lexicon import joiner_of
-from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult
+from corpusforge.units import Advance, ShardUnit, UnitOutput, UnitResult, Written, write_unit
 
 if TYPE_CHECKING:
     from corpusforge.tokens.encode import Encoder
@@ -150,17 +150,13 @@ class EncodeWork:
         by_url = self.heldout_by == "url"
         schema = schemas.tokens_schema(self.vocab.size, word_starts=self.word_starts)
         tables = {"tokens": (schema_with_draws(schema) if by_url else schema, "arrow")}
-        with UnitOutput(self.output, unit.number, tables, shard_bytes=1 << 62) as output:
-            if output.done:
-                advance(unit.bytes)
-                return output.result(resumed=True)
-            encoder, position = _encoder(self.vocab, self.word_starts, self.joins), 0
-            for documents, size in _by_text(unit.path):
-                tokens, statistics = encode_documents(encoder, documents, self.heldout_by, self.limit)
-                position += documents.num_rows
-                output.write({"tokens": tokens}, position=position, size=size, tallies={}, statistics=statistics)
-                advance(_bytes(unit, position - documents.num_rows, position))
-            return output.finish()
+        return write_unit(self.output, unit, tables, lambda _: self._batches(unit.path), advance)
+
+    def _batches(self, path: str) -> Iterator[Written]:
+        encoder = _encoder(self.vocab, self.word_starts, self.joins)
+        for documents in _by_text(path):
+            tokens, statistics = encode_documents(encoder, documents, self.heldout_by, self.limit)
+            yield Written(documents.num_rows, {"tokens": tokens}, statistics)
 
 
 def encode_documents(
@@ -280,12 +276,12 @@ def settings_of(vocab: Vocab, section: Instances, seed: int) -> BuildSettings:
     )
 
 
-def _by_text(path: str) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """The documents of a shard in runs of about `TEXT_BYTES`, with the bytes of their text."""
+def _by_text(path: str) -> Iterator[pa.RecordBatch]:
+    """The documents of a shard in runs of about `TEXT_BYTES`."""
     for batch in shards.read_shard(path):
         offsets = offsets_of(pc.binary_length(batch.column("text")).to_numpy())
         for first, stop in slices(offsets, TEXT_BYTES):
-            yield batch.slice(first, stop - first), int(offsets[stop] - offsets[first])
+            yield batch.slice(first, stop - first)
 
 
 def _by_tokens(path: str) -> Iterator[pa.RecordBatch]:
