@@ -1,9 +1,9 @@
 """Whether short pages hold enough sentences, counted as NLTK's Punkt does (exact C4) or by the built-in splitter.
 
-Every kept line counts at least one sentence, so only pages with fewer kept lines than sentences needed are counted.
-Punkt decides in Python, so two bounds settle most pages before it: a page cannot have more sentences than lines plus
-end marks that something follows; and Punkt always ends a sentence at a plain word of two letters or more, a full stop
-and a space before a letter or digit, unless the word is an abbreviation or begins a collocation in its parameters.
+Every kept line counts as at least one sentence, so only pages with fewer kept lines than sentences needed are counted.
+Punkt runs in Python, so two bounds settle most pages before it: a page cannot have more sentences than lines plus end
+marks that something follows; and Punkt always ends a sentence at a plain word of two letters or more, a full stop and a
+space before a letter or digit, unless the word is an abbreviation or begins a collocation in its parameters.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class SentenceCounter:
             counted = sentence_spans(lines).offsets[offsets]
             return np.asarray(np.diff(counted) >= needed)
         texts = lines.to_pylist()
-        # A Python loop with a reason: Punkt's decisions are Python, and few pages have so few lines.
+        # A Python loop with a reason: Punkt is Python, and few pages have too few lines.
         pages = itertools.pairwise(offsets.tolist())
         return np.array([self._page_has(texts[a:b], needed) for a, b in pages], bool)
 
@@ -80,7 +80,7 @@ class SentenceCounter:
 
     @cached_property
     def _uncertain(self) -> frozenset[str]:
-        """Words after which a full stop may end no sentence."""
+        """Words after which a full stop may not end a sentence."""
         return self._punkt.abbreviations | {first for first, _ in self._punkt.collocations}
 
 

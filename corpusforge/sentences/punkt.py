@@ -1,7 +1,7 @@
 r"""Sentence boundaries as NLTK's Punkt finds them, from its English parameters, without importing NLTK.
 
-Exact C4 counts sentences with Punkt. Importing NLTK costs a second, since it imports SciPy, and all that is needed of
-it are four text files and the decision whether a token ends a sentence. This is that decision, a transcription of
+Exact C4 counts sentences with Punkt. Importing NLTK takes a second, because it imports SciPy; only four text files and
+the decision whether a token ends a sentence are needed. This module is that decision, a transcription of
 ``nltk/tokenize/punkt.py``, NLTK 3.10.4 (Kiss and Strunk, Computational Linguistics 32(4), 2006); the tests compare
 every span with NLTK's own. NLTK compiles its expressions with the package ``regex``, whose classes differ from those of
 ``re`` in two ways that are kept here: ``\s`` does not match U+001C to U+001F, and letters include combining marks.
@@ -48,8 +48,8 @@ _NUMBER = re.compile(r"^-?[.,]?\d[\d,.-]*\.?$")
 
 
 class Parameters(NamedTuple):
-    """What Punkt learned: abbreviations, pairs of words around a dot that ends no sentence, words that often begin
-    sentences, and the contexts in which each word occurred (bits)."""
+    """Punkt's parameters: abbreviations, pairs of words around a dot that does not end a sentence, words that often
+    begin sentences, and the contexts in which each word occurred (bits)."""
 
     abbreviations: frozenset[str]
     collocations: frozenset[tuple[str, ...]]
@@ -61,7 +61,7 @@ class Parameters(NamedTuple):
 def load() -> Parameters:
     """The English parameters, from where NLTK looks for them or from the user's cache.
 
-    Raises LookupError if they are in none of these folders, OSError or ValueError where they cannot be read.
+    Raises LookupError if they are in none of these folders, OSError or ValueError if they cannot be read.
     """
     abbreviations, collocations, contexts, starters = (_lines(text) for text in _texts())
     return Parameters(
@@ -73,19 +73,21 @@ def load() -> Parameters:
 
 
 def folders() -> list[Path]:
-    """Folders with NLTK's data in the order in which they are searched (``nltk/data.py``), the user's cache last."""
+    """Folders of NLTK's data in the order of the search (``nltk/data.py``), the user's cache last."""
     named = [os.path.expanduser(name) for name in os.environ.get("NLTK_DATA", "").split(os.pathsep) if name]  # noqa: PTH111
-    found = [*map(Path, named), Path("~/nltk_data").expanduser()]
-    found += [Path(sys.prefix) / part / "nltk_data" for part in ("", "share", "lib")]
+    searched = [*map(Path, named), Path("~/nltk_data").expanduser()]
+    searched += [Path(sys.prefix) / part / "nltk_data" for part in ("", "share", "lib")]
     if os.name == "nt":
-        found += [Path(os.environ.get("APPDATA", "C:\\")) / "nltk_data", *(Path(f"{d}:\\nltk_data") for d in "CDE")]
+        searched += [Path(os.environ.get("APPDATA", "C:\\")) / "nltk_data", *(Path(f"{d}:\\nltk_data") for d in "CDE")]
     else:
-        found += [Path(root) / "nltk_data" for root in ("/usr/share", "/usr/local/share", "/usr/lib", "/usr/local/lib")]
-    return [*found, cache_folder("nltk_data")]
+        searched += [
+            Path(root) / "nltk_data" for root in ("/usr/share", "/usr/local/share", "/usr/lib", "/usr/local/lib")
+        ]
+    return [*searched, cache_folder("nltk_data")]
 
 
 def _texts() -> list[str]:
-    """The content of `FILES`: first any folder of them, then any archive, as NLTK has it."""
+    """The content of `FILES`, from the first folder that has them, else the first archive, as in NLTK."""
     for folder in folders():
         if (folder / _ENGLISH).is_dir():
             return [(folder / _ENGLISH / name).read_text("utf-8") for name in FILES]
@@ -102,7 +104,8 @@ def _lines(text: str) -> list[str]:
 
 
 class _Token:
-    """A word of the text. ``kind``: lower case, numbers as ``##number##``; ``ends``: a sentence, by the first pass."""
+    """A word of the text. ``kind``: in lower case, numbers as ``##number##``; ``ends``: ends a sentence in the first
+    pass."""
 
     __slots__ = ("abbreviation", "ellipsis", "ends", "kind", "text")
 
@@ -166,7 +169,7 @@ def spans(text: str, parameters: Parameters) -> Iterator[tuple[int, int]]:
 
 
 def _slices(text: str, parameters: Parameters) -> Iterator[tuple[int, int]]:
-    """Sentences without the closing quotes and brackets after their end marks."""
+    """Sentences, without the closing quotes and brackets after their end marks."""
     last = 0
     for match, context in _candidates(text):
         if _holds_end(context, parameters):
@@ -176,7 +179,7 @@ def _slices(text: str, parameters: Parameters) -> Iterator[tuple[int, int]]:
 
 
 def _candidates(text: str) -> Iterator[tuple[re.Match[str], str]]:
-    """End marks that something follows, of a run the last; each with its word and the word after it."""
+    """End marks that something follows, the last of each run; each with its word and the next word."""
     begin, previous = 0, None
     stop = 0
     for match in _END.finditer(text):
@@ -190,7 +193,7 @@ def _candidates(text: str) -> Iterator[tuple[re.Match[str], str]]:
 
 
 def _holds_end(context: str, parameters: Parameters) -> bool:
-    """Whether a token other than the last ends a sentence."""
+    """Whether any token but the last ends a sentence."""
     lines = (line for line in context.split("\n") if line.strip())
     tokens = [_Token(word, parameters.abbreviations) for line in lines for word in _WORDS.findall(line)]
     return any(_ends(token, following, parameters) for token, following in itertools.pairwise(tokens))
@@ -218,7 +221,7 @@ def _ends(token: _Token, following: _Token, parameters: Parameters) -> bool:
 
 
 def _starts(token: _Token, parameters: Parameters) -> bool | None:
-    """Whether a word starts a sentence, by the contexts in which it occurred; None: unknown."""
+    """Whether a word starts a sentence, by the contexts in which it occurred; None if unknown."""
     if token.text in (";", ":", ",", ".", "!", "?"):
         return False
     context = parameters.contexts.get(token.as_following, 0)

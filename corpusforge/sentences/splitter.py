@@ -4,8 +4,8 @@
 inside a line the decision is made for a *cluster* (a run of end marks with the closing quotes, brackets and reference
 marks like ``[12]`` after it). A cluster ends a sentence
 
-1. before white space and a plausible start: no lower-case letter (a to z may start a sentence only where the whole
-   document has no capitals), also after opening quotes and dashes. A *faint* cluster (an ellipsis; one dot after an
+1. before white space and a plausible start: not a lower-case letter (a to z may start a sentence only in a document
+   without capitals), also after opening quotes and dashes. A *faint* cluster (an ellipsis; one dot after an
    abbreviation, an initial or a single letter) needs more: a word that often begins sentences and hardly ever occurs in
    names. Dots of titles, list items and "No. 5" never end a sentence;
 2. without white space where it holds an ideographic mark (。！？｡), or holds ! ? … right after an ideograph.
@@ -31,7 +31,7 @@ TITLES = "mr mrs ms dr prof mt rev gen col lt sgt capt cmdr gov sen rep hon mess
 """Never end a sentence: titles before names, connectives. Most are among the abbreviations Punkt learned for English
 (NLTK punkt_tab/english/abbrev_types.txt)."""
 BEFORE_DIGITS = "no nos vol vols fig figs eq eqs sec secs ch chap pp pg art op"
-"""Do not end a sentence before a digit: references. Before a word ("The answer is no. We ...") they do."""
+"""References: do not end a sentence before a digit, but do before a word ("The answer is no. We ...")."""
 ABBREVIATIONS = (
     "inc corp co cos ltd llc plc bros jr sr esq etc al ca st ph ed eds trans dept univ assn ave blvd ft approx govt spp"
     " jan feb mar apr jun jul aug sep sept oct nov dec tues thurs"
@@ -45,7 +45,7 @@ STARTERS = (
     " because however but and or so yet nor some many most all both each every another other such one two several few"
     " also then thus now once only even still just perhaps maybe later"
 )
-"""Function words of English that begin sentences and are hardly ever part of a name."""
+"""English function words that begin sentences and are hardly ever part of a name."""
 
 
 def packed(*words: str) -> I64:
@@ -71,12 +71,12 @@ BEFORE_INITIAL = bytes_in(range(0x21), b'.([{"-/&')
 # Letters of two bytes (U+0080 to U+07FF) in lower case start no sentence, as a to z do not.
 LOWER = np.array([chr(c).islower() for c in range(0x800)])
 
-GAP = 64  # white space longer than this ends a sentence whatever follows
+GAP = 64  # white space of this length ends a sentence, whatever follows
 CLOSERS = 4  # closing characters after an end mark, at most
 REFERENCES = 4  # reference marks after those, at most
 REFERENCE_BYTES = 6  # inside the brackets: "12", "n 7", "edit"
 OPENERS = 3  # quotes, brackets, dashes (with a space) before a start, at most
-AT_ONCE = 1 << 17  # clusters judged together: bounds memory at 40 MiB; the end marks of 16 MB of usual text
+AT_ONCE = 1 << 17  # clusters judged at once: bounds memory at 40 MiB; the end marks of 16 MB of usual text
 
 
 def sentence_spans(text: pa.StringArray) -> Spans:
@@ -144,13 +144,13 @@ class _Clusters(NamedTuple):
 
 
 class _Capitals:
-    """Which documents hold a letter A to Z: computed once, on demand."""
+    """Which documents hold a letter A to Z; computed once, on demand."""
 
     def __init__(self, data: U8, offsets: I64) -> None:
         self.data, self.offsets = data, offsets
 
     @functools.cached_property
-    def held(self) -> Bools:
+    def present(self) -> Bools:
         first = self.offsets[0]
         capitals = np.flatnonzero((self.data[first : self.offsets[-1]] - np.uint8(0x41)) < 26) + first
         return np.diff(np.searchsorted(capitals, self.offsets)) > 0
@@ -181,7 +181,7 @@ def _clusters(data: U8, offsets: I64) -> _Clusters:
 def sentence_stops(data: U8, offsets: I64) -> I64:
     """Offsets after the last character of every sentence that ends inside a line, ascending.
 
-    Document i is ``data[offsets[i]:offsets[i + 1]]``; what it holds has no influence on its neighbors.
+    Document i is ``data[offsets[i]:offsets[i + 1]]``; documents do not influence their neighbors.
     """
     clusters, capitals = _clusters(data, offsets), _Capitals(data, offsets)
     parts = (slice(first, first + AT_ONCE) for first in range(0, len(clusters.starts), AT_ONCE))
@@ -189,12 +189,12 @@ def sentence_stops(data: U8, offsets: I64) -> I64:
 
 
 def _stops(clusters: _Clusters, capitals: _Capitals) -> I64:
-    """The stops of some clusters."""
+    """The stops of the clusters that end a sentence."""
     places = clusters.places
     stops = _after_closers(places, clusters.stops)
     before = places.byte(clusters.starts - 3)
-    goes_on = _either(*places.character(stops), MARK, WIDE_MARKS)
-    ends_cjk = (clusters.cjk | ((clusters.loud | clusters.dots) & IDEOGRAPH[before])) & ~goes_on
+    continues = _either(*places.character(stops), MARK, WIDE_MARKS)
+    ends_cjk = (clusters.cjk | ((clusters.loud | clusters.dots) & IDEOGRAPH[before])) & ~continues
     space = _skip_space(places, stops)
     near = np.flatnonzero((space > stops) & (space - stops < GAP))
     ends = space - stops >= GAP
@@ -207,7 +207,7 @@ def _stops(clusters: _Clusters, capitals: _Capitals) -> I64:
 
 
 def _dots_end(clusters: _Clusters, quiet: I64, space: I64) -> Bools:
-    """Whether clusters of nothing but dots end a sentence, where the next may start after ``space``."""
+    """Whether clusters of dots only end a sentence, where the next may start after ``space``."""
     places, dots = clusters.places.rows(quiet), clusters.starts[quiet]
     one = (clusters.stops[quiet] - dots == 1) & ~clusters.dots[quiet]
     never, faint = _dot_belongs(places, dots, places.byte(space))
@@ -268,7 +268,7 @@ def _after_openers(places: _Places, where: I64) -> I64:
 
 
 def _may_start(places: _Places, where: I64) -> Bools:
-    """Whether a sentence may start here: upper case, digit, most characters beyond ASCII."""
+    """Whether a sentence may start at these offsets: upper case, digit, most characters beyond ASCII."""
     code, width = places.character(where)
     small = (width == 2) & LOWER[np.where(width == 2, (code >> 8 & 0x1F) << 6 | code & 0x3F, 0)]
     space = _either(code, width, SPACE, WIDE_SPACE)
@@ -276,18 +276,18 @@ def _may_start(places: _Places, where: I64) -> Bools:
 
 
 def _starts_small(places: _Places, where: I64, capitals: _Capitals) -> Bools:
-    """Whether a letter a to z starts a sentence here, as in a document that has no capitals."""
+    """Whether a letter a to z starts a sentence at these offsets, as in a document without capitals."""
     first = places.byte(where)
     small = np.flatnonzero((first >= 0x61) & (first <= 0x7A))
     if len(small):
-        small = small[~capitals.held[np.searchsorted(capitals.offsets, where[small], "right") - 1]]
-    found = np.zeros(len(where), bool)
-    found[small] = True
-    return found
+        small = small[~capitals.present[np.searchsorted(capitals.offsets, where[small], "right") - 1]]
+    starts = np.zeros(len(where), bool)
+    starts[small] = True
+    return starts
 
 
 def _starts_often(places: _Places, where: I64) -> Bools:
-    """Whether the word here is one of STARTERS, and no initial ("A.")."""
+    """Whether the word at these offsets is one of STARTERS and not an initial ("A.")."""
     ahead = np.array([places.byte(where + k) for k in range(WORD + 1)]).reshape(WORD + 1, len(where))
     letters = np.logical_and.accumulate(LETTER[ahead]).sum(0)
     code = np.zeros(len(where), np.int64)
@@ -300,7 +300,7 @@ def _starts_often(places: _Places, where: I64) -> Bools:
 
 
 def _dot_belongs(places: _Places, dots: I64, following: I64) -> tuple[Bools, Bools]:
-    """Whether one dot never ends a sentence, and whether it is faint, by what stands before it."""
+    """Whether a dot never ends a sentence, and whether it is faint, by the text before it."""
     back = np.array([places.byte(dots - k) for k in range(1, WORD + 3)]).reshape(WORD + 2, len(dots))
     columns = np.arange(len(dots))
     # General punctuation (E2 80 xx) and the no-break space (C2 A0) are not letters, though beyond ASCII.

@@ -44,7 +44,7 @@ def test_decisions_are_those_of_the_oracle(texts: list[str], edges: bool) -> Non
     assert [entry is not None for entry in found] == [bad_word(t, ENTRIES, edges=edges) for t in texts]
 
 
-def test_folding_case_takes_in_all_that_lower_does() -> None:
+def test_case_folding_covers_str_lower() -> None:
     # The suspects are found by RE2's case folding: it must match wherever Python's lower case does.
     pairs = [(chr(c), chr(c).lower()) for c in range(sys.maxunicode + 1) if chr(c).lower() != chr(c)]
     for upper, lower in pairs:
@@ -63,7 +63,7 @@ def test_lists_are_read_as_c4_reads_them(rules: Rules, tmp_path: Path) -> None:
         load_badwords(str(tmp_path), "de", rules, required=True)
 
 
-def test_a_list_that_is_no_text_is_one_line(rules: Rules, tmp_path: Path) -> None:
+def test_a_list_that_is_not_text_is_a_one_line_error(rules: Rules, tmp_path: Path) -> None:
     (tmp_path / "de").write_bytes(b"\xff\xfe")
     with pytest.raises(errors.InputUnreadable, match=r"de: is not a list of words .* in UTF-8"):
         load_badwords(str(tmp_path), "de", rules, required=True)
@@ -74,7 +74,7 @@ def test_all_28_lists_take_linear_time(rules: Rules, shared_data: Path) -> None:
     for language in LISTS:
         words = load_badwords(str(folder), language, rules, required=True)
         assert words
-        # Nearly every entry, over and over: what makes an expression that goes back on itself slow.
+        # Nearly every entry, repeated: slow for an expression that backtracks.
         text = " ".join(f"{entry[:-1]}q" for entry in words.entries)
         column = pa.array([(text + " ") * (200_000 // len(text) + 1)])
         begin = time.perf_counter()
@@ -82,7 +82,7 @@ def test_all_28_lists_take_linear_time(rules: Rules, shared_data: Path) -> None:
         assert time.perf_counter() - begin < 5, language
 
 
-def test_the_detail_is_the_entry_found_first() -> None:
+def test_the_detail_is_the_first_entry() -> None:
     words = Badwords(["darn", "heck"], edges=True)
     texts = ["Oh heck. Darn!", "é heck", "HECK", "éheck, darn", "Σ heck darn", "hecks"]
     assert words.find(pa.array(texts)) == ["heck", "heck", "heck", "darn", "darn", None]
@@ -105,9 +105,9 @@ def test_a_share_of_pages_goes_by_url(
     above, below = fraction.as_integer_ratio()
     for number, url in enumerate(documents["url"].to_pylist()):
         hashed = int(hashlib.md5(url.removeprefix("http://").rstrip("/").encode()).hexdigest(), 16)
-        goes = number % 2 == 0 and hashed % below < above
-        assert bool(verdict.codes[number]) == goes, url
-        assert (number in verdict.details) == goes
+        is_dropped = number % 2 == 0 and hashed % below < above
+        assert bool(verdict.codes[number]) == is_dropped, url
+        assert (number in verdict.details) == is_dropped
 
 
 def test_pages_without_a_url_are_drawn_by_their_id(
@@ -122,19 +122,19 @@ def test_pages_without_a_url_are_drawn_by_their_id(
 
 @pytest.mark.parametrize("language", ["en", ""])
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("fine\n" + "a" * 2_000_000 + "\n", r"en, line 2: is not a word: 2000000 characters"),
         ("\n".join(f"word{i:x}" * 3 for i in range(100_000)), "100000 entries of .* more than RE2 takes"),
     ],
 )
 def test_lists_that_are_too_large_stop_before_the_run(
-    text: str, said: str, language: str, rules: Rules, tmp_path: Path
+    text: str, message: str, language: str, rules: Rules, tmp_path: Path
 ) -> None:
     (tmp_path / "en").write_text(text)
     (tmp_path / "README.md").write_text("b" * 5000)
-    with pytest.raises(errors.InputUnreadable, match=said) as caught:
+    with pytest.raises(errors.InputUnreadable, match=message) as caught:
         BadwordsStep(str(tmp_path), language, rules).check()
     assert "\n" not in str(caught.value)
-    with pytest.raises(errors.InputUnreadable, match=said):
+    with pytest.raises(errors.InputUnreadable, match=message):
         C4Step(dataclasses.replace(rules, badwords_in_lines=True), "builtin", str(tmp_path)).check()

@@ -1,4 +1,4 @@
-"""Every pack of the kind "c4", and packs made up of any values, against the oracle; chains of them."""
+"""Every pack of the kind "c4", and packs of arbitrary values, against the oracle; chains of packs."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ LINE_RULES = st.fixed_dictionaries(
         "policy": st.sampled_from([(), ("policy",), ("b",)]),
     }
 )
-"""Rules that take lines and no pages."""
+"""Rules that drop lines but no pages."""
 
 
 def count(line: str) -> int:
@@ -89,8 +89,8 @@ def compare(texts: list[str], rules: Rules, lists: str, documents_of: Callable[.
     cleaned.rejects.validate(full=True)
     verdicts = [clean_page(text, rules, count, ENTRIES) for text in texts]
     kept = [(n, v.text) for n, v in enumerate(verdicts) if v.text is not None]
-    found = zip(cleaned.documents["position"].to_pylist(), cleaned.documents["text"].to_pylist(), strict=True)
-    assert list(found) == kept
+    documents = zip(cleaned.documents["position"].to_pylist(), cleaned.documents["text"].to_pylist(), strict=True)
+    assert list(documents) == kept
     expected: list[tuple[int, int | None, str, str]] = []
     for page, (text, verdict) in enumerate(zip(texts, verdicts, strict=True)):
         lines = text.splitlines()
@@ -120,7 +120,7 @@ def test_any_rules_as_the_oracle(
 
 
 @given(TEXTS, st.one_of(LINE_RULES, ANY_RULES), st.one_of(LINE_RULES, ANY_RULES))
-def test_a_chain_is_one_pack_behind_the_other(
+def test_a_chain_applies_packs_one_after_another(
     documents_of: Callable[..., pa.RecordBatch], lists: str, text: str, one: dict[str, object], two: dict[str, object]
 ) -> None:
     packs = [dataclasses.replace(PACKS[0], name=n, **v) for n, v in (("one", one), ("two", two))]
@@ -146,7 +146,7 @@ def test_a_chain_is_one_pack_behind_the_other(
     assert [(n, reason) for n, _, reason in explained if reason] == [(n, reason) for n, _, reason in sorted(expected)]
 
 
-def test_the_line_that_took_a_page_is_shown(lists: str) -> None:
+def test_the_line_that_drops_a_page_is_shown(lists: str) -> None:
     rules = next(pack for pack in PACKS if pack.name == "c4-tfds-2")
     text = "This is a line that stays.\nBut, oh, blast it all, he said.\nA { which is not reached here.\n"
     lines, page = explain(text, Cleaner((C4Step(rules, "builtin", lists),)))
@@ -168,7 +168,7 @@ def test_details_of_new_rules(documents_of: Callable[..., pa.RecordBatch], lists
     assert details("c4-tfds-2", "We said: oh, blast it all.\n" * 3) == [("page:badword", "blast")]
 
 
-def test_mc4_leaves_the_text_as_it_came(documents_of: Callable[..., pa.RecordBatch]) -> None:
+def test_mc4_does_not_change_text(documents_of: Callable[..., pa.RecordBatch]) -> None:
     text = "\n  " + "\n\n".join(["x" * 250 + " {"] * 3) + " \n"
     step = C4Step(next(pack for pack in PACKS if pack.name == "mc4"))
     step.check()
@@ -183,11 +183,11 @@ def test_words_are_counted_before_citations_where_datatrove_does() -> None:
     assert line_reason("Two [1] [2].", by_name["c4-paper"], ())[0] == "line:few-words"
 
 
-def test_every_pack_says_what_it_is_made_from(documents_of: Callable[..., pa.RecordBatch], tmp_path: Path) -> None:
+def test_every_pack_records_its_values(documents_of: Callable[..., pa.RecordBatch], tmp_path: Path) -> None:
     for pack in PACKS:
-        found = C4Step(pack, "builtin", str(tmp_path) if not pack.badwords_in_lines else "off").resources()
-        assert found["pack"] == pack.values()
-        assert ("sentences" in found) == bool(pack.min_sentences)
+        resources = C4Step(pack, "builtin", str(tmp_path) if not pack.badwords_in_lines else "off").resources()
+        assert resources["pack"] == pack.values()
+        assert ("sentences" in resources) == bool(pack.min_sentences)
 
 
 def test_a_pack_is_named_once(lists: str) -> None:

@@ -1,4 +1,4 @@
-"""The cleaner against the oracle on any text, and what it says about what it dropped."""
+"""The cleaner against the oracle on any text, and the reasons and details of what it dropped."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def compare(texts: list[str], made: Cleaner, documents_of: Callable[..., pa.Reco
     assert [(r["position"], r["line"], r["reason"], r["text"]) for r in rows] == expected
     tallies: dict[str, dict[str, int]] = {}
     for reason, text in [(e[2], e[3]) for e in expected] + [("kept", t) for _, t in kept]:
-        mine = tallies.setdefault(reason, {"rows": 0, "bytes": 0})
-        mine["rows"], mine["bytes"] = mine["rows"] + 1, mine["bytes"] + len(text.encode())
+        tally = tallies.setdefault(reason, {"rows": 0, "bytes": 0})
+        tally["rows"], tally["bytes"] = tally["rows"] + 1, tally["bytes"] + len(text.encode())
     assert cleaned.tallies == tallies
 
 
@@ -121,7 +121,7 @@ def test_slices_batches_and_pickles_change_nothing(documents_of: Callable[..., p
     }
 
 
-def test_details_say_what_the_rule_saw(documents_of: Callable[..., pa.RecordBatch]) -> None:
+def test_details_are_what_the_rule_saw(documents_of: Callable[..., pa.RecordBatch]) -> None:
     page = "Too short.\n" + "This is a line of seven words.\n" * 3
     rejects = cleaner(RULES).clean(documents_of([page, "This line stands here alone."])).rejects.to_pylist()
     assert [(r["reason"], r["detail"]) for r in rejects] == [
@@ -131,7 +131,7 @@ def test_details_say_what_the_rule_saw(documents_of: Callable[..., pa.RecordBatc
 
 
 @pytest.mark.parametrize("detector", ["langdetect", "fast"])
-def test_pages_of_other_languages_go(documents_of: Callable[..., pa.RecordBatch], detector: str) -> None:
+def test_pages_in_other_languages_are_dropped(documents_of: Callable[..., pa.RecordBatch], detector: str) -> None:
     english = "The weather was fine on the day that we walked along the river to the old mill.\n" * 3
     german = "Das Wetter war schön an dem Tag, an dem wir am Fluss entlang zur alten Mühle gingen.\n" * 3
     made = cleaner(RULES, language="en", detector=detector)
@@ -144,7 +144,9 @@ def test_pages_of_other_languages_go(documents_of: Callable[..., pa.RecordBatch]
     assert made.clean(documents_of([english])).documents["text"][0] == cleaned.documents["text"][0]
 
 
-def test_bad_words_go_by_the_language_of_the_page(documents_of: Callable[..., pa.RecordBatch], tmp_path: Path) -> None:
+def test_bad_words_are_those_of_the_language_of_the_page(
+    documents_of: Callable[..., pa.RecordBatch], tmp_path: Path
+) -> None:
     (tmp_path / "en").write_text("darn it\nblast\n")
     (tmp_path / "zh").write_text("性\n坏\n")
     fine = "The blaster and the darning went on for all of the day.\n" * 3
@@ -159,7 +161,9 @@ def test_bad_words_go_by_the_language_of_the_page(documents_of: Callable[..., pa
     ]
 
 
-def test_missing_resources_are_named_early(rules: Rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_resources_are_reported_before_the_run(
+    rules: Rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(errors.ResourceMissing, match="corpusforge rules fetch badwords"):
         cleaner(rules, language="en", detector="fast", badwords="fetched").check()
@@ -213,7 +217,7 @@ def test_a_long_chain_does_not_depend_on_batches(
             assert getattr(whole, table).to_pylist() == rows
     kept = set(whole.documents["id"].to_pylist())
     for row in whole.rejects.to_pylist():
-        if row["line"] is not None:  # numbered as in the text that came, whichever step took it
+        if row["line"] is not None:  # numbered as in the input text, whichever step dropped it
             came = texts[row["position"]].splitlines()[row["line"]]
             assert CITATION.sub("", came).strip() == CITATION.sub("", row["text"]).strip()
             assert row["document"] in kept

@@ -1,4 +1,4 @@
-"""Contamination: n-grams of evaluation files are found, all of them and nothing else."""
+"""Contamination: exactly the n-grams of evaluation files are found."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_every_layout_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("forms", [("NFC", "NFD"), ("NFD", "NFC")])
-def test_characters_count_however_they_are_composed(
+def test_composed_and_decomposed_characters_match(
     forms: tuple[str, str], tmp_path: Path, documents_of: Documents
 ) -> None:
     sentences = [
@@ -146,7 +146,7 @@ def test_files_in_a_bucket_are_read() -> None:
         next(evaluation_texts(["nosuch://other"]))
 
 
-def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+def test_unreadable_files_are_one_line_errors(tmp_path: Path) -> None:
     for name, content in {
         "a.jsonl": b'{"a": 1}\n{"a"',
         "b.parquet": b"no",
@@ -176,7 +176,7 @@ def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "said"),
+    ("name", "data", "message"),
     [
         ("a.txt", b"x" * 3000, "line 1 is longer than 1000"),
         ("a.jsonl.gz", gzip.compress(b'"a"\n"' + b"x" * 100_000 + b'"'), "line 2 is longer than 1000"),
@@ -186,13 +186,13 @@ def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     ],
 )
 def test_files_that_are_too_large_are_refused(
-    name: str, data: bytes, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, data: bytes, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever they unpack to: before the run, and before they fill the memory."""
+    """Before the run, and before they fill the memory, also if packed."""
     for limit, value in {"MOST_ROW": 1000, "MOST_JSON": 2000, "MOST_TEXT": 5000, "BATCH_BYTES": 1000}.items():
         monkeypatch.setattr(f"corpusforge.clean.contamination.{limit}", value)
     (tmp_path / name).write_bytes(data)
-    with pytest.raises(errors.InputUnreadable, match=said) as caught:
+    with pytest.raises(errors.InputUnreadable, match=message) as caught:
         ContaminationStep((str(tmp_path / name),)).check()
     assert name in str(caught.value) and "\n" not in str(caught.value)
 
@@ -215,7 +215,7 @@ def test_an_error_names_the_file_by_the_path_that_was_typed(tmp_path: Path, monk
         assert caught.value.where == (f"{typed.rstrip('/')}/{below}garbage.jsonl" if below else typed)
 
 
-def test_resources_say_what_is_looked_for(tmp_path: Path, documents_of: Documents) -> None:
+def test_resources_describe_the_evaluation_files(tmp_path: Path, documents_of: Documents) -> None:
     path = tmp_path / "e.txt"
     path.write_text(f"{SENTENCE}\nonly seven words are in this line\n")
     step = ContaminationStep((str(path),))

@@ -32,16 +32,16 @@ def test_lists_from_a_folder(shared_data: Path, cache: Path) -> None:
 
 
 def test_lists_over_https_are_pinned(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
-    asked: list[str] = []
+    requested: list[str] = []
 
     def opener(url: str) -> bytes:
-        asked.append(url)
+        requested.append(url)
         return b"word\n"
 
     monkeypatch.setattr(fetching, "LISTS", {n: (hashlib.sha256(b"word\n").hexdigest(),) for n in ("de", "en")})
     assert fetch("badwords", opener=opener)[1] == 2
-    assert "/5faf2ba42d7b1c0977169ec3611df25a3c08eb13/de" in asked[0]
-    assert "/25e679f03d96baa721cde20db9944649e8d0a844/en" in asked[1]
+    assert "/5faf2ba42d7b1c0977169ec3611df25a3c08eb13/de" in requested[0]
+    assert "/25e679f03d96baa721cde20db9944649e8d0a844/en" in requested[1]
     assert (cache / "badwords/en").read_bytes() == b"word\n"
 
 
@@ -53,7 +53,7 @@ def test_wrong_content_writes_nothing(cache: Path) -> None:
     assert not cache.exists()
 
 
-def test_offline_is_one_line(cache: Path) -> None:
+def test_offline_is_a_one_line_error(cache: Path) -> None:
     def offline(url: str) -> bytes:
         raise URLError("no route to host")
 
@@ -64,14 +64,14 @@ def test_offline_is_one_line(cache: Path) -> None:
 
 
 class Server:
-    """A web server, or a proxy, on this machine: answers by path or whole URL, and notes what it was asked."""
+    """A web server, or a proxy, on this machine: answers by path or whole URL, and records requests."""
 
     def __init__(self, answers: dict[str, bytes]) -> None:
-        asked: list[str] = []
+        requested: list[str] = []
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                asked.append(self.path)
+                requested.append(self.path)
                 content = answers.get(self.path)
                 if content is None:
                     self.send_error(404)
@@ -83,13 +83,13 @@ class Server:
                 self.wfile.write(content)
 
             def do_CONNECT(self) -> None:
-                asked.append(self.path)
+                requested.append(self.path)
                 self.send_error(403)
 
             def log_message(self, *_: object) -> None:
                 pass
 
-        self.asked = asked
+        self.requested = requested
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.http.server_port}"
         threading.Thread(target=self.http.serve_forever, daemon=True).start()
@@ -134,17 +134,17 @@ def test_through_a_proxy(monkeypatch: pytest.MonkeyPatch, cache: Path, serve: Ca
     monkeypatch.setenv("http_proxy", proxy.url)
     _lists(monkeypatch, "http://lists.invalid", de=b"eins\n")
     assert fetch("badwords")[1] == 1
-    assert proxy.asked == [f"http://lists.invalid/{OTHERS}/de"]
+    assert proxy.requested == [f"http://lists.invalid/{OTHERS}/de"]
 
 
-def test_a_proxy_that_refuses_is_one_line(
+def test_a_proxy_that_refuses_is_a_one_line_error(
     monkeypatch: pytest.MonkeyPatch, cache: Path, serve: Callable[..., Server]
 ) -> None:
     proxy = serve({})
     monkeypatch.setenv("HTTPS_PROXY", proxy.url)
     with pytest.raises(errors.ResourceMissing, match=r"cannot be fetched \(Tunnel connection failed: 403") as caught:
         fetch("punkt")
-    assert "\n" not in str(caught.value) and proxy.asked[0].endswith(":443") and not cache.exists()
+    assert "\n" not in str(caught.value) and proxy.requested[0].endswith(":443") and not cache.exists()
 
 
 def test_broken_answers_leave_nothing_behind(
@@ -183,7 +183,7 @@ def test_what_was_fetched_before_stays_when_a_fetch_fails(
     assert (cache / "badwords/de").read_bytes() == b"eins\n"
 
 
-def test_a_cache_that_cannot_be_written_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written_is_a_one_line_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     _lists(monkeypatch, "", de=b"eins\n")
@@ -191,7 +191,7 @@ def test_a_cache_that_cannot_be_written_is_one_line(monkeypatch: pytest.MonkeyPa
         fetch("badwords", opener=lambda url: b"eins\n")
 
 
-def test_an_archive_that_swells_is_refused(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+def test_an_archive_bomb_is_refused(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in PUNKT:

@@ -49,7 +49,7 @@ def reasons_of(rules: GopherRules, batch: pa.RecordBatch) -> list[str]:
 
 
 def with_limits(rules: GopherRules, draw: Any) -> GopherRules:
-    """The pack with most limits off and others drawn, so that every rule has its turn."""
+    """The pack with most limits off and the others drawn, so that every rule is tested."""
     changes: dict[str, Any] = {}
     for name, kind in rules.rules().items():
         if name.startswith(("min_", "max_")):
@@ -89,8 +89,8 @@ def test_pages_like_those_of_the_web(documents_of: Callable[..., pa.RecordBatch]
     words = ["the", "of", "with", "and", *(f"word{n}" for n in range(300)), "#", "…", "-", "7"]
     texts = []
     for _ in range(300):
-        some = chance.sample(words, chance.choice([5, 40, 200, len(words)]))
-        lines = [" ".join(chance.choices(some, k=chance.randint(1, 30))) for _ in range(chance.randint(1, 12))]
+        vocabulary = chance.sample(words, chance.choice([5, 40, 200, len(words)]))
+        lines = [" ".join(chance.choices(vocabulary, k=chance.randint(1, 30))) for _ in range(chance.randint(1, 12))]
         lines += chance.choices(lines, k=chance.choice([0, 0, 1, 5]))
         texts.append(chance.choice(["\n", "\n\n"]).join(lines))
     found = reasons_of(pack(name), documents_of(texts))
@@ -110,7 +110,7 @@ def test_batches_and_pickles_change_nothing(documents_of: Callable[..., pa.Recor
     assert step.resources() == {"pack": pack(name).values()} and step.name == name
 
 
-def test_details_say_what_was_measured(documents_of: Callable[..., pa.RecordBatch]) -> None:
+def test_details_are_what_was_measured(documents_of: Callable[..., pa.RecordBatch]) -> None:
     common = " ".join(f"word{n} of the" for n in range(40))
     texts = {
         "the few words of a page": "words 6 < 50",

@@ -1,4 +1,4 @@
-"""Languages: exact C4 decisions, whatever was looked at before; fast ones; and both in a cascade."""
+"""Languages: exact C4 decisions, independent of earlier texts; fast ones; and both in a cascade."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_guesses_are_those_of_the_library_with_seed_0() -> None:
     assert [name and name[:2] for name, _ in found] == ["en", "de", "zh", found[3][0], None, None]
 
 
-def test_probability_binds_langdetect_only() -> None:
+def test_the_probability_applies_to_langdetect_only() -> None:
     guesses = Guesses(pa.array(["zh-cn", "zh-cn", None, "en", "nl"]), np.array([0.995, 0.98, 0.0, 700.0, 0.871]))
     assert guesses.are("zh", 0.99).tolist() == [True, False, False, False, False]
     assert guesses.are("zh-cn", 0.5).tolist() == [True, True, False, False, False]
@@ -42,7 +42,7 @@ def test_probability_binds_langdetect_only() -> None:
 
 
 @pytest.mark.parametrize("detector", DETECTORS)
-def test_languages_no_detector_answers_are_refused(detector: str) -> None:
+def test_unknown_languages_are_refused(detector: str) -> None:
     check_language("en", detector)
     check_language("zh", detector)
     with pytest.raises(errors.RecipeInvalid, match="knows no 'klingon'"):
@@ -70,13 +70,13 @@ def test_the_step_keeps_one_language(documents_of: Callable[..., pa.RecordBatch]
 
 
 def test_the_cascade_is_near_the_exact_answer(shared_data: Path) -> None:
-    """Where it believes resiliparse it nearly always agrees with langdetect; elsewhere it is langdetect."""
+    """Where it trusts resiliparse it nearly always agrees with langdetect; elsewhere it is langdetect."""
     texts = pa.array(pages_of(shared_data, 2_000))
     for wanted in ("en", "zh"):
         exact, cascade = (guess_languages(texts, detector, wanted) for detector in ("langdetect", "cascade"))
-        believed = cascade.scores > 1
-        assert believed.mean() > 0.3
+        trusted = cascade.scores > 1
+        assert trusted.mean() > 0.3
         same = np.asarray(exact.languages.to_pylist(), object) == np.asarray(cascade.languages.to_pylist(), object)
-        assert (same | believed).all()
-        assert (exact.scores == cascade.scores)[~believed].all()
+        assert (same | trusted).all()
+        assert (exact.scores == cascade.scores)[~trusted].all()
         assert (exact.are(wanted, 0.99) != cascade.are(wanted, 0.99)).mean() <= 0.003

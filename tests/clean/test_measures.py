@@ -62,7 +62,7 @@ def words_by_document(words: Words) -> list[list[str]]:
     return [values[a:b] for a, b in zip(words.offsets[:-1], words.offsets[1:], strict=True)]
 
 
-def by_document(found: cut.Pieces) -> list[list[str]]:
+def by_document(found: cut.Lines) -> list[list[str]]:
     values = byte_slices(found.data, found.starts, found.stops).to_pylist()
     return [values[a:b] for a, b in zip(found.offsets[:-1], found.offsets[1:], strict=True)]
 
@@ -82,7 +82,7 @@ def test_words_of_some_documents(column: pa.StringArray, data: st.DataObject) ->
     mask = np.array(data.draw(st.lists(st.booleans(), min_size=len(column), max_size=len(column))), bool)
     whole, texts = find_words(column), column.filter(pa.array(mask))
     if data.draw(st.booleans()):
-        assert len(whole.numbers) == len(whole.characters)  # known before the choice, they are chosen as well
+        assert len(whole.numbers) == len(whole.characters)  # computed before, they are chosen as well
     chosen, again = whole.choose(np.flatnonzero(mask), texts), find_words(texts)
     assert words_by_document(chosen) == words_by_document(again)
     assert chosen.characters.tolist() == again.characters.tolist()
@@ -92,7 +92,7 @@ def test_words_of_some_documents(column: pa.StringArray, data: st.DataObject) ->
 
 
 @given(COLUMN)
-def test_pieces_are_those_of_re_split(column: pa.StringArray) -> None:
+def test_lines_are_those_of_re_split(column: pa.StringArray) -> None:
     texts = column.to_pylist()
     assert by_document(cut.split_at_each(column)) == [text.split("\n") for text in texts]
     assert by_document(cut.split_at_runs(column)) == [re.split("\n+", text) for text in texts]
@@ -117,7 +117,7 @@ def test_edges_are_those_of_str(column: pa.StringArray, strings: tuple[str, ...]
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["", ""], ["\n"], ["\u3000\n\n\u3000"]])
-def test_nothing_is_no_word(texts: list[str]) -> None:
+def test_empty_texts_have_no_words(texts: list[str]) -> None:
     column = pa.array(texts, pa.string())
     words = find_words(column)
     assert words.counts.tolist() == [0] * len(texts)

@@ -1,4 +1,4 @@
-"""Rule packs: the bundled one is complete and sourced; a wrong one is refused with what would mend it."""
+"""Rule packs: bundled ones are complete and sourced; an invalid one is refused with a way to mend it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_every_value_of_every_pack_has_a_source() -> None:
         assert all(len(source) > 10 for source in rules.sources.values())
 
 
-def test_the_default_pack_says_what_c4_says(rules: Rules) -> None:
+def test_the_default_pack_has_the_values_of_c4(rules: Rules) -> None:
     assert rules.max_page_characters == 190_000
     assert rules.end_marks == (".", "?", "!", '"')
     assert rules.min_words == 5 and rules.min_sentences == 3
@@ -67,7 +67,7 @@ def test_packs_are_compared_value_by_value(rules: Rules, tmp_path: Path) -> None
         ('title = "x"', "the pack names no rule"),
     ],
 )
-def test_a_wrong_pack_is_refused(text: str, says: str, tmp_path: Path) -> None:
+def test_an_invalid_pack_is_refused(text: str, says: str, tmp_path: Path) -> None:
     with pytest.raises(errors.RecipeInvalid) as raised:
         load_rules(write(tmp_path, text))
     assert says in str(raised.value)
@@ -128,7 +128,7 @@ def test_a_pack_without_rules_that_are_on_changes_nothing(
     assert verdict.texts.to_pylist() == texts
 
 
-def test_a_manifest_keeps_what_a_short_pack_says(tmp_path: Path) -> None:
+def test_a_manifest_keeps_the_values_of_a_short_pack(tmp_path: Path) -> None:
     """The kind too, as two kinds have a rule of that name; rules that are added later change no digest."""
     for kind in ("c4", "gopher"):
         pack = load_pack(write(tmp_path, f'kind = "{kind}"\n{MINE}'))
@@ -147,7 +147,7 @@ def test_manifests_from_before_a_rule_was_added_are_read() -> None:
 
 
 @pytest.mark.parametrize("name", list_packs())
-def test_a_pack_comes_back_from_what_a_manifest_keeps(name: str) -> None:
+def test_a_pack_is_restored_from_a_manifest(name: str) -> None:
     pack = load_pack(name)
     resources = json.loads(json.dumps(step_of(pack, Clean(sentences="builtin", badwords="off")).resources()))
     found = recorded_pack(name, resources["pack"])

@@ -1,4 +1,4 @@
-"""Packs of the kind "patterns" against plain `re`, and packs that mean harm."""
+"""Packs of the kind "patterns" against plain `re`, and hostile packs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def pack(lines: list[str], pages: list[str]) -> Patterns:
 
 
 def plain(text: str) -> tuple[str | None, list[tuple[int, str]]]:
-    """The text that stays, None where the page goes, and the lines that went."""
+    """The text that stays, None if the page is dropped, and the dropped lines."""
     if any(re.search(p, text) for p in PAGES):
         return None, []
     lines = [line.strip() for line in text.splitlines()]
@@ -102,7 +102,7 @@ def test_a_pack_of_patterns_is_read(tmp_path: Path) -> None:
     ],
     ids=range(17),
 )
-def test_a_hostile_pack_is_one_line(content: str | bytes, says: str, tmp_path: Path) -> None:
+def test_a_hostile_pack_is_a_one_line_error(content: str | bytes, says: str, tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(errors.RecipeInvalid) as raised:
@@ -112,7 +112,7 @@ def test_a_hostile_pack_is_one_line(content: str | bytes, says: str, tmp_path: P
 
 
 @pytest.mark.parametrize("value", ["-1", "1e400", "nan", "99999999999999999999", "true", "'5'", "{a = 1}"])
-def test_numbers_that_are_none_are_refused(value: str, tmp_path: Path) -> None:
+def test_invalid_numbers_are_refused(value: str, tmp_path: Path) -> None:
     from corpusforge.bundled import bundled
 
     path = tmp_path / "mine.toml"

@@ -1,4 +1,4 @@
-"""Personal data: the kernels find what plain expressions find, and masks change nothing else."""
+"""Personal data: the kernels find what plain expressions find, and nothing else is masked."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_masks(text: str, masked: str, documents_of: Callable[..., pa.RecordBatc
         *("doi:10.1111/j.1365-294X.2009.04294.x", "437–456", "123-456-7890", "2001-2002-2003"),
     ],
 )
-def test_what_is_left_alone(text: str) -> None:
+def test_what_is_not_matched(text: str) -> None:
     assert found([text, f"See {text} there."], KINDS) == [[], []]
 
 

@@ -49,13 +49,13 @@ def test_as_chosen_one_by_one(records: list[Record], random: object) -> None:
         cut = len(found) // 2
         blocks += [url_duplicates.pack_origins(part, unit) for part in (found.slice(0, cut), found.slice(cut))]
     random.shuffle(blocks)  # type: ignore[attr-defined]
-    wanted, told = expected(records), {}
+    answers: dict[str, str] = {}
     for unit, packed in url_duplicates.find_older(0, blocks):
         older = url_duplicates.unpack_older([packed])
         names = [document_id(f"unit-{unit}", i) for i in range(len(records))]
         which, kept = older.among(pa.array(names, pa.string()))
-        told |= dict(zip(np.array(names)[which].tolist(), kept.to_pylist(), strict=True))
-    assert told == wanted
+        answers |= dict(zip(np.array(names)[which].tolist(), kept.to_pylist(), strict=True))
+    assert answers == expected(records)
 
 
 def test_no_records() -> None:

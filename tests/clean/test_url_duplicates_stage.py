@@ -1,4 +1,4 @@
-"""Of pages with one URL only the newest is cleaned: any sharding, any workers, behind a crash, from any format."""
+"""Of pages with one URL only the newest is cleaned: any sharding, any workers, after a crash, from any format."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def settings(folder: Path, **more: object) -> Recipe:
 
 
 def texts(folder: Path) -> set[str]:
-    """What stayed."""
+    """The texts that stayed."""
     return {text for path in (folder / "documents").iterdir() for text in pq.read_table(path)["text"].to_pylist()}
 
 
@@ -146,7 +146,7 @@ def test_workers_rounds_and_resuming_change_nothing(tmp_path: Path, monkeypatch:
     assert third.tallies == first.tallies
 
 
-def test_a_unit_goes_on_behind_its_last_shard(tmp_path: Path) -> None:
+def test_a_unit_resumes_after_its_last_shard(tmp_path: Path) -> None:
     """Shards of one megabyte; all but the first are lost with the manifest, as by a crash."""
     found = without_ties([(url, when, f"{text} " * 60) for url, when, text in pages(600)])
     write_jsonl(found, tmp_path / "in", 1)
@@ -196,7 +196,7 @@ def test_only_records_that_become_documents_count(tmp_path: Path) -> None:
     assert kept["timestamp"] == datetime.datetime(2024, 5, 2, tzinfo=datetime.UTC)
 
 
-def test_the_digest_tells_newest_from_keep(tmp_path: Path) -> None:
+def test_the_digest_distinguishes_newest_from_keep(tmp_path: Path) -> None:
     write_jsonl(pages(30), tmp_path / "in", 1)
     made = settings(tmp_path / "in")
     kept = dataclasses.replace(made, urls=dataclasses.replace(made.urls, duplicates="keep"))
@@ -209,7 +209,7 @@ def test_the_digest_tells_newest_from_keep(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["jsonl", "warc"])
 def test_cutting_the_input_into_other_files_changes_nothing(kind: str, tmp_path: Path) -> None:
-    """Not where pages have the same URL and the same time either: what stays is told by what they say."""
+    """Also where pages have the same URL and time: the content decides which stays."""
     found = [(url, "2024-05-01T00:00:00Z", text) for url, _, text in pages(60) if url]
     stayed = []
     for files in (1, 2, 3):

@@ -25,8 +25,8 @@ def test_normalised_as_tensorflow_datasets_does(urls: list[str | None]) -> None:
     ("url", "wanted"),
     [
         ("https://www.a.org/", "a.org"),
-        ("HTTPS://www.a.org/", "HTTPS://www.a.org"),  # case decides, as there
-        ("www.a.org", "www.a.org"),  # only behind a scheme
+        ("HTTPS://www.a.org/", "HTTPS://www.a.org"),  # case matters, as in the original
+        ("www.a.org", "www.a.org"),  # only after a scheme
         ("http://web.archive.org/web/http://www.a.org/b", "web.archive.org/web/a.org/b"),
         ("http://a.org/?p=1&utm_source=x", "a.org/?p=1&utm_source=x"),
         ("http://a.org/?refresh=1", "a.org"),

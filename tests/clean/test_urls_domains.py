@@ -65,7 +65,7 @@ def test_lists_from_files_and_recipes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["a.org/path", "a b", "a..b", "https://", "a@b.org", "*", "a:80", "x" * 2000])
-def test_what_is_no_domain_is_named(wrong: str) -> None:
+def test_an_entry_that_is_not_a_domain_is_named(wrong: str) -> None:
     with pytest.raises(errors.RecipeInvalid, match="not a domain"):
         load_domains(["fine.org", wrong], "urls.block")
 

@@ -1,4 +1,4 @@
-"""The step `urls`: which pages lists of domains and substrings drop, and what the rejects say of them."""
+"""The step `urls`: which pages lists of domains and substrings drop, and their reasons and details."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_as_decided_one_by_one(urls: list[str | None], allow: set[str], block: s
     assert [reason for reason, _ in decide(step, urls)] == [one(url) for url in urls]
 
 
-def test_substrings_are_no_expressions() -> None:
+def test_substrings_are_not_expressions() -> None:
     step = UrlLists(block_substrings=(".*", "(", "$"))
     assert [reason for reason, _ in decide(step, ["http://a/b", "http://a/(b", "http://a/.*"])] == [
         "kept",
@@ -85,7 +85,7 @@ def test_thousands_of_substrings() -> None:
         UrlLists(block_substrings=tuple(f"/part-{i}/" for i in range(10_001))).check()
 
 
-def test_the_digest_is_of_entries_and_not_of_where_they_stand(tmp_path: Path) -> None:
+def test_the_digest_covers_entries_not_paths(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("# names\nb.org\na.org\n")
     from_file = UrlLists(block=(f"@{tmp_path / 'a.txt'}",))
     assert from_file.resources() == UrlLists(block=("a.org", "b.org")).resources()

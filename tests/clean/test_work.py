@@ -82,10 +82,10 @@ def test_rejects_may_only_be_counted(pages: Path, straight: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("after", [1, 2, 4])
-def test_killed_anywhere_it_goes_on(
+def test_killed_anywhere_it_resumes(
     after: int, pages: Path, straight: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Batches of about 3 kB, a shard each; the reader breaks off in the middle of a unit."""
+    """Batches of about 3 kB, a shard each; the reader stops in the middle of a unit."""
     import corpusforge.documents.read as reader
 
     left = [after]

@@ -1,4 +1,4 @@
-"""Sentences in many languages, written for these tests, and pieces of real text of page size."""
+"""Sentences in many languages, written for these tests, and excerpts of real text of page size."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ SENTENCES = {
 
 
 def pages_of(data: Path, count: int) -> list[str]:
-    """So many pieces of real text, of web pages, books, encyclopedias and oddities in turn."""
+    """``count`` excerpts of real text: web pages, books, encyclopedias and oddities."""
     pages = [page for page in _pages(data) if page.strip()]
     return [pages[k * len(pages) // count].encode("utf-8", "replace").decode() for k in range(count)]
 
 
 def _pages(data: Path) -> Iterator[str]:
     for line in (data / "web_text" / "oscar-io-data.jsonl").open(encoding="utf-8"):
-        yield from _pieces(json.loads(line)["content"], 12_000)
+        yield from _excerpts(json.loads(line)["content"], 12_000)
     with zipfile.ZipFile(data / "text_en" / "nltk-genesis.zip") as books:
         for name in sorted(books.namelist()):
-            yield from _pieces(books.read(name).decode("utf-8", "replace")[:60_000], 1_500)
+            yield from _excerpts(books.read(name).decode("utf-8", "replace")[:60_000], 1_500)
     for path in ("text_en/enwiki-multidump-dev.jsonl.gz", "text_zh/zhwiki-dev.jsonl.gz"):
         with gzip.open(data / path, "rt", encoding="utf-8") as file:
             for _, line in zip(range(400), file, strict=False):
-                yield from _pieces(json.loads(line)["text"][:8_000], 2_500)
+                yield from _excerpts(json.loads(line)["text"][:8_000], 2_500)
     with tarfile.open(data / "nasty" / "chardet-tests.tar.gz") as archive:
         for number, member in enumerate(archive):
             if file := archive.extractfile(member):
@@ -57,5 +57,5 @@ def _pages(data: Path) -> Iterator[str]:
     yield (data / "nasty" / "ungoliant-garbage.txt").read_text("utf-8", "replace")
 
 
-def _pieces(text: str, size: int) -> Iterator[str]:
+def _excerpts(text: str, size: int) -> Iterator[str]:
     yield from (text[k : k + size] for k in range(0, len(text), size))

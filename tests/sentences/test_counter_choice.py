@@ -1,4 +1,4 @@
-"""Who counts sentences, through the command line: Punkt or nothing, unless the built-in splitter is asked for."""
+"""Which counter the command line uses: Punkt or an error, unless the built-in splitter is requested."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def counted_by(folder: Path) -> str:
     return str(next(step["sentences"] for step in steps if "sentences" in step))
 
 
-def test_without_punkt_a_run_says_both_ways_out(clean: Callable[..., object], tmp_path: Path) -> None:
+def test_without_punkt_a_run_names_both_ways_out(clean: Callable[..., object], tmp_path: Path) -> None:
     done = clean("out", "--detector", "fast")
     assert done.returncode == 1 and not (tmp_path / "out/manifest.json").exists()
     lines = done.stderr.strip().splitlines()
@@ -38,7 +38,7 @@ def test_without_punkt_a_run_says_both_ways_out(clean: Callable[..., object], tm
 
 
 @pytest.mark.slow
-def test_the_manifest_says_who_counted(
+def test_the_manifest_records_the_counter(
     clean: Callable[..., object], corpusforge: Callable[..., object], tmp_path: Path, shared_data: Path
 ) -> None:
     assert clean("builtin", "--detector", "fast", "--sentences", "builtin").returncode == 0

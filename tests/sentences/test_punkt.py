@@ -42,11 +42,11 @@ def _loaded_anew() -> Iterator[None]:
 def test_parameters_are_those_nltk_loads(punkt: Path) -> None:
     from nltk.tokenize.punkt import PunktTokenizer
 
-    parameters, theirs = ours.load(), PunktTokenizer("english")._params
-    assert parameters.abbreviations == theirs.abbrev_types
-    assert parameters.collocations == theirs.collocations
-    assert parameters.starters == theirs.sent_starters
-    assert parameters.contexts == dict(theirs.ortho_context)
+    parameters, nltks = ours.load(), PunktTokenizer("english")._params
+    assert parameters.abbreviations == nltks.abbrev_types
+    assert parameters.collocations == nltks.collocations
+    assert parameters.starters == nltks.sent_starters
+    assert parameters.contexts == dict(nltks.ortho_context)
 
 
 def test_letters_are_those_of_nltks_expressions() -> None:
@@ -71,7 +71,7 @@ def test_spans_of_real_text_are_nltks(nltk_punkt: Any, shared_data: Path, name: 
                 assert list(ours.spans(line, parameters)) == list(nltk_punkt.span_tokenize(line))
 
 
-def test_an_archive_serves_as_well_as_a_folder(punkt: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_is_read_like_a_folder(punkt: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = ours.load()
     (tmp_path / "tokenizers").mkdir()
     with zipfile.ZipFile(tmp_path / "tokenizers/punkt_tab.zip", "w") as archive:

@@ -17,8 +17,8 @@ from tests.texts import TEXTS, sliced
 
 
 def of_documents(spans: Spans) -> list[list[str]]:
-    found = [bytes(spans.data[a:b]).decode() for a, b in zip(spans.starts, spans.stops, strict=True)]
-    return [found[a:b] for a, b in zip(spans.offsets[:-1], spans.offsets[1:], strict=True)]
+    texts = [bytes(spans.data[a:b]).decode() for a, b in zip(spans.starts, spans.stops, strict=True)]
+    return [texts[a:b] for a, b in zip(spans.offsets[:-1], spans.offsets[1:], strict=True)]
 
 
 @given(st.lists(TEXTS, max_size=5))
@@ -67,7 +67,7 @@ def test_sentences_of_known_text(text: str, expected: list[str]) -> None:
     assert of_documents(sentence_spans(pa.array([text]))) == [expected]
 
 
-def test_nothing_in_nothing_out() -> None:
+def test_empty_columns_have_no_sentences() -> None:
     for column in (pa.array([], pa.string()), pa.array(["", " \n\u3000"]), pa.array(["x"]).slice(1)):
         assert len(sentence_spans(column).starts) == 0
 
