@@ -1,9 +1,9 @@
-"""Attention inside packed instances: the kernels there are on this device, forward and backward, on the same tensors.
+"""Attention inside packed instances: the kernels available on the CPU, forward and backward, on the same tensors.
 
     python benchmarks/attention.py --tokens 8192 --heads 4 --rounds 5 --threads 1
 
-Lengths are those of sentences (`DECILES` of benchmarks/trainer.py). Rivals of the trainer's own kernels: SDPA on rows
-padded to multiples of 8 with a mask, and SDPA under block masks on rows of at most 512 tokens. Milliseconds are
+Lengths are those of sentences (`DECILES` of benchmarks/trainer.py). Alternatives to the trainer's own kernels: SDPA on
+rows padded to multiples of 8 with a mask, and SDPA under block masks on rows of at most 512 tokens. Milliseconds are
 medians; every kernel's output is compared with the first one's.
 """
 
@@ -33,11 +33,11 @@ ROW = 512
 
 def pack(sizes: np.ndarray) -> Packed:  # type: ignore[type-arg]
     """Instances of these sizes, equal ones side by side."""
-    found, counts = np.unique(sizes, return_counts=True)
-    runs = tuple(zip(counts.tolist(), found.tolist(), strict=True))
+    lengths, counts = np.unique(sizes, return_counts=True)
+    runs = tuple(zip(counts.tolist(), lengths.tolist(), strict=True))
     bounds = torch.from_numpy(offsets_of(np.sort(sizes)).astype(np.int32))
-    places = torch.zeros(1, int(sizes.sum()), dtype=torch.int64)
-    return Packed(places, bounds[:-1].long(), bounds, int(sizes.max()), runs)
+    positions = torch.zeros(1, int(sizes.sum()), dtype=torch.int64)
+    return Packed(positions, bounds[:-1].long(), bounds, int(sizes.max()), runs)
 
 
 def padded(projected: Tensor, packed: Packed) -> Tensor:
@@ -45,23 +45,23 @@ def padded(projected: Tensor, packed: Packed) -> Tensor:
     sizes = np.diff(packed.bounds.numpy())
     begins, widths, mixed = packed.bounds.numpy()[:-1], -(-sizes // 8) * 8, []
     for width in np.unique(widths):
-        some = np.flatnonzero(widths == width)
+        rows = np.flatnonzero(widths == width)
         within = np.arange(width)[None]
-        places = torch.from_numpy(begins[some, None] + np.minimum(within, sizes[some, None] - 1))
-        is_real = torch.from_numpy(within < sizes[some, None])
-        query, key, value = projected[places].permute(2, 0, 3, 1, 4)
-        found = F.scaled_dot_product_attention(query, key, value, attn_mask=is_real[:, None, None])
-        mixed.append(found.transpose(1, 2)[is_real].flatten(1))
+        positions = torch.from_numpy(begins[rows, None] + np.minimum(within, sizes[rows, None] - 1))
+        is_real = torch.from_numpy(within < sizes[rows, None])
+        query, key, value = projected[positions].permute(2, 0, 3, 1, 4)
+        attended = F.scaled_dot_product_attention(query, key, value, attn_mask=is_real[:, None, None])
+        mixed.append(attended.transpose(1, 2)[is_real].flatten(1))
     return torch.cat(mixed)
 
 
 def block_masks(projected: Tensor, packed: Packed) -> Tensor:
-    """Rows of whole instances, each under a mask that keeps them apart."""
+    """Rows of several instances, each under a mask that separates them."""
     bounds = packed.bounds.numpy()
     owner = torch.from_numpy(np.repeat(np.arange(len(bounds) - 1), np.diff(bounds)))
     cuts, mixed = [0], []
-    for end, behind in pairwise([*bounds[1:].tolist(), np.inf]):
-        if behind - cuts[-1] > ROW:
+    for end, next_end in pairwise([*bounds[1:].tolist(), np.inf]):
+        if next_end - cuts[-1] > ROW:
             cuts.append(int(end))
     for begin, end in pairwise(cuts):
         mask = owner[begin:end, None] == owner[None, begin:end]
@@ -71,7 +71,7 @@ def block_masks(projected: Tensor, packed: Packed) -> Tensor:
 
 
 def main() -> None:
-    """Measure and print one line a kernel."""
+    """Measure and print one line per kernel."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tokens", type=int, default=8192)
     parser.add_argument("--heads", type=int, default=4)
@@ -85,10 +85,10 @@ def main() -> None:
     packed = pack(sizes)
     projected = torch.randn(int(sizes.sum()), 3, arguments.heads, 64)
     kernels: dict[str, Callable[[Tensor, Packed], Tensor]] = {
-        "grouped": lambda x, where: grouped(x, where, 0.0),
+        "grouped": lambda x, packed: grouped(x, packed, 0.0),
         "padded to 8": padded,
         "block masks": block_masks,
-        "jagged": lambda x, where: jagged(x, where, 0.0),
+        "jagged": lambda x, packed: jagged(x, packed, 0.0),
     }
     times: dict[str, list[float]] = {name: [] for name in kernels}
     expected = kernels["grouped"](projected, packed)
@@ -101,8 +101,8 @@ def main() -> None:
             times[name].append(1000 * (time.perf_counter() - began))
             assert torch.allclose(mixed, expected, atol=1e-4), name
     print(f"{len(sizes)} instances of {sizes.mean():.1f} tokens, {len(packed.runs)} lengths")
-    for name, found in times.items():
-        print(f"{name:<12} {statistics.median(found):9.1f} ms")
+    for name, milliseconds in times.items():
+        print(f"{name:<12} {statistics.median(milliseconds):9.1f} ms")
     load = f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
     flash = has_flash(torch.device("cuda")) if torch.cuda.is_available() else False
     print(platform.machine(), load, "torch", importlib.metadata.version("torch"), "flash attention:", flash)

@@ -1,15 +1,15 @@
-"""Masks and formats compared, in small: the questions of RoBERTa's tables 1 and 2, each with several seeds.
+"""Masks and formats compared at small scale: the questions of RoBERTa's tables 1 and 2, each with several seeds.
 
     python benchmarks/comparison.py masks /data/masks --corpus small --vocab vocab --blimp blimp-data.tar.gz
     python benchmarks/comparison.py formats /data/formats --corpus deduped --vocab vocab --blimp blimp-data.tar.gz
 
-``masks`` trains on doc-sentences with static masks, ten copies with masks of their own, and dynamic masks; only a
-corpus that is read several times can tell them apart. ``formats`` trains on segment-pair, sentence-pair, full-sentences
-and doc-sentences, with dynamic masks. Every run has the same number of tokens and is judged on the same two things: the
+``masks`` trains on doc-sentences with static masks, ten copies with different masks, and dynamic masks; they differ
+only on a corpus that is read several times. ``formats`` trains on segment-pair, sentence-pair, full-sentences and
+doc-sentences, with dynamic masks. Every run has the same number of tokens and is evaluated on the same two things: the
 loss on held-out doc-sentences (the same documents, masked once), and the fast form of BLiMP. A small model spends
-millions of tokens at the unigram line, where nothing can be told apart: ``--init`` begins all runs from one checkpoint
-beyond it. Each command is one a user types, a process of its own; ``--jobs`` of them run at once, with a core each.
-What is done is not done again. Prints the mean over seeds and the lowest and highest, and writes FOLDER/results.json;
+millions of tokens at the unigram loss, where no difference shows: ``--init`` starts all runs from one checkpoint past
+it. Each command is one that a user would type, in its own process; ``--jobs`` of them run at once, with a core each.
+Finished ones are not repeated. Prints the mean over seeds and the lowest and highest, and writes FOLDER/results.json;
 ``--plot`` draws it (matplotlib, see ``benchmarks/requirements-soak.txt``).
 """
 
@@ -41,12 +41,12 @@ ARMS = {
 }
 """Question -> what is compared -> (format, masks) of its instances."""
 
-JUDGE = "judge"  # the folder of the instances whose held-out part judges every arm
+JUDGE = "judge"  # the folder of the instances whose held-out part every arm is evaluated on
 _printing = threading.Lock()
 
 
 def corpusforge(*words: object) -> None:
-    """Run one command of ours; its output is shown where it fails."""
+    """Run one command of CorpusForge; its output is shown if it fails."""
     command = [sys.executable, "-m", "corpusforge", *map(str, words), "--quiet"]
     began = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -57,7 +57,7 @@ def corpusforge(*words: object) -> None:
 
 
 def instances(given: argparse.Namespace) -> None:
-    """Build what the arms read, and what judges them."""
+    """Build the instances that the arms read, and those they are evaluated on."""
     arms = {**ARMS[given.question], JUDGE: ("doc-sentences", "dynamic")}
     for name, (form, masks) in arms.items():
         corpusforge(
@@ -66,8 +66,8 @@ def instances(given: argparse.Namespace) -> None:
         )
 
 
-def train_and_judge(given: argparse.Namespace, name: str, seed: int) -> dict[str, float]:
-    """One run of one arm, from its instances to its figures."""
+def train_and_evaluate(given: argparse.Namespace, name: str, seed: int) -> dict[str, float]:
+    """One run of one arm, from its instances to its results."""
     run = given.folder / f"run-{name}-{seed}"
     corpusforge(
         *("pretrain", given.folder / f"instances-{name}", "--output", run, "--seed", seed),
@@ -93,40 +93,40 @@ def train_and_judge(given: argparse.Namespace, name: str, seed: int) -> dict[str
 FIGURES = {"loss": "held-out loss", "blimp": "BLiMP, PLL", "blimp_l2r": "BLiMP, PLL-word-l2r"}
 
 
-def table(found: dict[str, list[dict[str, float]]]) -> str:
+def table(results: dict[str, list[dict[str, float]]]) -> str:
     """Markdown: mean over seeds, and in brackets the lowest and highest."""
     lines = ["| | " + " | ".join(FIGURES.values()) + " |", "|---|" + "---|" * len(FIGURES)]
-    for name, runs in found.items():
+    for name, runs in results.items():
         cells = []
         for figure in FIGURES:
-            seen, digits = [run[figure] for run in runs], 3 if figure == "loss" else 1
-            cells.append(f"{statistics.mean(seen):.{digits}f} ({min(seen):.{digits}f} to {max(seen):.{digits}f})")
+            values, digits = [run[figure] for run in runs], 3 if figure == "loss" else 1
+            cells.append(f"{statistics.mean(values):.{digits}f} ({min(values):.{digits}f} to {max(values):.{digits}f})")
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
-def plot(found: dict[str, list[dict[str, float]]], target: Path) -> None:
+def plot(results: dict[str, list[dict[str, float]]], target: Path) -> None:
     """A dot for each seed and a bar at the mean."""
     import matplotlib
 
     matplotlib.use("svg")
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(1, len(FIGURES), figsize=(10, 1 + 0.4 * len(found)), sharey=True)
+    figure, axes = pyplot.subplots(1, len(FIGURES), figsize=(10, 1 + 0.4 * len(results)), sharey=True)
     for axis, (key, title) in zip(axes, FIGURES.items(), strict=True):
-        for place, runs in enumerate(found.values()):
-            seen = [run[key] for run in runs]
-            axis.plot(seen, [place] * len(seen), "o", alpha=0.6)
-            axis.plot([statistics.mean(seen)], [place], "|", color="black", markersize=18)
+        for row, runs in enumerate(results.values()):
+            values = [run[key] for run in runs]
+            axis.plot(values, [row] * len(values), "o", alpha=0.6)
+            axis.plot([statistics.mean(values)], [row], "|", color="black", markersize=18)
         axis.set_title(title)
-    axes[0].set_yticks(range(len(found)), list(found))
+    axes[0].set_yticks(range(len(results)), list(results))
     axes[0].invert_yaxis()
     figure.tight_layout()
     figure.savefig(target)
 
 
 def arguments() -> argparse.Namespace:
-    """What is asked for on the command line."""
+    """The arguments of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("question", choices=list(ARMS))
     parser.add_argument("folder", type=Path, help="for instances, runs and results.json")
@@ -134,7 +134,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--vocab", type=Path, required=True)
     parser.add_argument("--blimp", type=Path, required=True, help="BLiMP's folder or .tar.gz")
     parser.add_argument("--preset", default="bert-tiny")
-    parser.add_argument("--init", type=Path, help="a model to begin from, past the plateau at the unigram line")
+    parser.add_argument("--init", type=Path, help="a model to start from, past the plateau at the unigram loss")
     parser.add_argument("--length", type=int, default=128)
     parser.add_argument("--heldout", type=float, default=0.01)
     parser.add_argument("--steps", type=int, default=1600)
@@ -150,7 +150,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Build, train, judge, print."""
+    """Build, train, evaluate, print."""
     given = arguments()
     os.environ.update(OMP_NUM_THREADS=str(given.threads))  # `evaluate` takes no number of threads
     print(
@@ -161,17 +161,16 @@ def main() -> None:
     )
     instances(given)
     arms = list(ARMS[given.question])
-    # Seeds outermost: were the machine stopped, each arm would have as many runs.
+    # Seeds outermost: if the machine is stopped, every arm has the same number of runs.
     wanted = [(name, seed) for seed in range(given.seeds) for name in arms]
     with ThreadPoolExecutor(given.jobs) as pool:
-        figures = list(pool.map(lambda run: train_and_judge(given, *run), wanted))
-    found = {name: [f for (arm, _), f in zip(wanted, figures, strict=True) if arm == name] for name in arms}
-    (given.folder / "results.json").write_text(json.dumps(found, indent=1) + "\n")
-    print(
-        f"\nunigram line {figures[0]['unigram']:.3f}; mean of {given.seeds} seeds (lowest to highest)\n\n{table(found)}"
-    )
+        figures = list(pool.map(lambda run: train_and_evaluate(given, *run), wanted))
+    results = {name: [f for (arm, _), f in zip(wanted, figures, strict=True) if arm == name] for name in arms}
+    (given.folder / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+    print(f"\nunigram loss {figures[0]['unigram']:.3f}; mean of {given.seeds} seeds (lowest to highest)\n")
+    print(table(results))
     if given.plot:
-        plot(found, given.plot)
+        plot(results, given.plot)
 
 
 if __name__ == "__main__":

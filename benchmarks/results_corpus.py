@@ -3,9 +3,9 @@
     python benchmarks/results_corpus.py /data/english --data ../shared/data/text_en
 
 Reads JSONL (fields ``text`` or ``content``), text files, and the text and XML files inside zip archives. One change is
-made to text: where a file's lines are cut at a fixed width (books of Project Gutenberg), the lines of a paragraph are
-joined, since the rules of C4 look at a line as if it were a paragraph. Other languages, word lists and read-me files
-are left out by name. ``--only NAME --every 16`` takes every 16th document of one file. Prints documents and words.
+made to text: if a file is hard-wrapped (books of Project Gutenberg), the lines of a paragraph are joined, since the
+rules of C4 treat a line as a paragraph. Other languages, word lists and read-me files are left out by name. ``--only
+NAME --every 16`` takes every 16th document of one file. Prints documents and words.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from pathlib import Path
 
 NOT_ENGLISH_PROSE = re.compile(r"readme|finnish|french|german|portuguese|swedish|lolcat", re.IGNORECASE)
 WIDTH = 90
-"""Characters; where hardly a line is longer, lines were cut at a width and not by their author."""
+"""Characters; text in which hardly a line is longer was wrapped at a fixed width, not by its author."""
 FEWEST = 100
-"""Lines; shorter documents may have short lines of their own."""
+"""Lines; shorter documents may have short lines for other reasons."""
 _TAGS = re.compile(r"<[^>]+>")
 
 
-def is_cut_at_a_width(lines: list[str]) -> bool:
-    """True where 99 of 100 lines with text are no longer than `WIDTH`, and half of them at least half of it."""
+def is_hard_wrapped(lines: list[str]) -> bool:
+    """Whether 99 of 100 nonempty lines are no longer than `WIDTH`, and half of them at least half as long."""
     lengths = sorted(len(line) for line in lines if line.strip())
     if len(lengths) < FEWEST:
         return False
@@ -36,12 +36,12 @@ def is_cut_at_a_width(lines: list[str]) -> bool:
 
 
 def prose(text: str) -> str:
-    """The text with one paragraph a line."""
+    """The text with one paragraph per line."""
     lines = text.splitlines()
-    if not is_cut_at_a_width(lines):
+    if not is_hard_wrapped(lines):
         return "\n".join(lines)
     paragraphs, so_far = [], list[str]()
-    # In some books each paragraph begins with an indented line, in others a whole poem or chapter is indented.
+    # In some books each paragraph begins with an indented line; in others entire poems or chapters are indented.
     is_by_indent = sum(line[:1].isspace() for line in lines) < len(lines) // 2
     for line in [*lines, ""]:
         if so_far and (not line.strip() or (is_by_indent and line[0].isspace())):
@@ -75,7 +75,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--data", type=Path, required=True, help="folder of .jsonl.gz, .txt and .zip files")
     parser.add_argument("--only", default="*", help="a glob of file names")
-    parser.add_argument("--every", type=int, default=1, help="take one document in so many")
+    parser.add_argument("--every", type=int, default=1, help="take every n-th document")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     total = 0
@@ -83,7 +83,7 @@ def main() -> None:
         for path in sorted(options.data.glob(options.only)):
             documents = words = joined = 0
             for name, text in islice(texts(path), 0, None, options.every):
-                joined += is_cut_at_a_width(text.splitlines())
+                joined += is_hard_wrapped(text.splitlines())
                 text = prose(text)
                 documents, words = documents + 1, words + len(text.split())
                 out.write(json.dumps({"url": name, "text": text}, ensure_ascii=False) + "\n")

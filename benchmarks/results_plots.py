@@ -21,7 +21,7 @@ matplotlib.use("svg")
 
 
 def draw_losses(log: list[dict[str, Any]], target: Path) -> None:
-    """Training and held-out loss, and the line of a model that knows how often words are."""
+    """Training and held-out loss, and the unigram loss."""
     from matplotlib import pyplot
 
     points = curve(log)
@@ -30,16 +30,16 @@ def draw_losses(log: list[dict[str, Any]], target: Path) -> None:
         tokens, losses = zip(*points[key], strict=True)
         axis.plot([count / 1e6 for count in tokens], losses, style, label=label, linewidth=1, markersize=3)
     unigram = next(line["unigram"] for line in log if "unigram" in line)
-    axis.axhline(unigram, linestyle="--", color="tab:red", label=f"word frequencies alone, {unigram:.2f}")
+    axis.axhline(unigram, linestyle="--", color="tab:red", label=f"unigram loss, {unigram:.2f}")
     axis.set_xlabel("tokens read, millions")
-    axis.set_ylabel("nats a masked token")
+    axis.set_ylabel("nats per masked token")
     axis.legend()
     figure.tight_layout()
     figure.savefig(target)
 
 
 def draw_blimp(figures: dict[str, Any], target: Path) -> None:
-    """Two bars a phenomenon, one for each form of score, sorted by the first."""
+    """Two bars per phenomenon, one for each form of score, sorted by the first."""
     from matplotlib import pyplot
 
     names = sorted(figures["phenomena"], key=figures["phenomena"].__getitem__)
@@ -48,8 +48,8 @@ def draw_blimp(figures: dict[str, Any], target: Path) -> None:
         (0.2, "PLL", figures["phenomena"]),
         (-0.2, "PLL-word-l2r", figures["word_l2r"]["phenomena"]),
     ):
-        places = [place + shift for place in range(len(names))]
-        axis.barh(places, [100 * scores[name] for name in names], height=0.38, label=label)
+        heights = [row + shift for row in range(len(names))]
+        axis.barh(heights, [100 * scores[name] for name in names], height=0.38, label=label)
     axis.axvline(50, linestyle="--", color="black", linewidth=1)
     axis.set_yticks(range(len(names)), [name.replace("_", " ") for name in names])
     axis.set_xlabel("% of pairs judged right; the dashed line is chance")
@@ -59,7 +59,7 @@ def draw_blimp(figures: dict[str, Any], target: Path) -> None:
 
 
 def main() -> None:
-    """Draw what is asked for."""
+    """Draw both pictures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path)
     parser.add_argument("--judged", type=Path, required=True)

@@ -7,11 +7,11 @@
 
 Ours is the trainer's own step: instances packed, its head on masked positions only. The peer is transformers' model of
 the same shape (`BertForMaskedLM`), with labels of -100 where nothing is masked, under the same autocast and AdamW, on
-the same instances of the same steps: as they come, padded to the longest of each micro-batch (its Trainer and collator
-do so), and once more in micro-batches of equal lengths ("by length", the best that padding can do). Every side runs in
-a process of its own (for its peak memory), one after the other, as often as --rounds says; figures are medians.
+the same instances of the same steps: in their order, padded to the longest of each micro-batch (as its Trainer and
+collator do), and again in micro-batches of similar lengths ("by length", the best that padding can do). Each side runs
+in its own process (for its peak memory), one after the other, --rounds times; figures are medians.
 
-Without --data the instances are made up: ids uniform, which changes no cost, lengths as --lengths says.
+Without --data the instances are generated: uniform ids, which do not affect the cost, and lengths by --lengths.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ DECILES = {
     "documents": (14, 68, 99, 107, 111, 113, 116, 119, 123, 126, 128),
     "sentences": (6, 11, 15, 19, 22, 24, 28, 32, 37, 47, 128),
 }
-"""Tokens of instances, least to most, at length 128: documents: doc-sentences of the bundled sample (the quickstart
-recipe); sentences: those of 400 articles of English Wikipedia, one an instance. Other lengths: in proportion."""
+"""Deciles of the tokens of instances at length 128. documents: doc-sentences of the bundled sample (the quickstart
+recipe); sentences: those of 400 articles of English Wikipedia, one per instance. Other lengths in proportion."""
 
 
-def make_up(folder: Path, *, vocabulary: int, length: int, lengths: str, tokens: int) -> None:
-    """Write instances of made-up ids and a vocabulary."""
+def generate(folder: Path, *, vocabulary: int, length: int, lengths: str, tokens: int) -> None:
+    """Write instances of random ids, and a vocabulary."""
     vocab = arrange([f"w{k}" for k in range(vocabulary - 133)], vocabulary, 128, BertSegmentation())
     (folder / "vocab").mkdir(parents=True)
     for name, content in vocab.save_files().items():
@@ -74,12 +74,12 @@ def make_up(folder: Path, *, vocabulary: int, length: int, lengths: str, tokens:
     writer.write(pa.RecordBatch.from_arrays(columns, schema=schema))
     shard = writer.finish()
     tables = {"train": [shard]}
-    made = shards.Manifest("build-instances", "", {}, {"train": count}, {"train": shard.bytes}, tables, *[{}] * 5)
-    made.save(str(folder))
+    manifest = shards.Manifest("build-instances", "", {}, {"train": count}, {"train": shard.bytes}, tables, *[{}] * 5)
+    manifest.save(str(folder))
 
 
-def their_model(job: Any) -> Any:
-    """transformers' model of the same shape, with its own attention default."""
+def peer_model(job: Any) -> Any:
+    """transformers' model of the same shape, with its default attention."""
     import transformers
 
     from corpusforge.trainer.hf_names import config
@@ -89,7 +89,7 @@ def their_model(job: Any) -> Any:
     return kind(transformers.AutoConfig.for_model(**values))
 
 
-def their_loss(model: Any, batch: Any, dtype: Any) -> Any:
+def peer_loss(model: Any, batch: Any, dtype: Any) -> Any:
     """Mean loss of the peer on one of our batches: labels everywhere, -100 where nothing is masked."""
     import torch
 
@@ -104,8 +104,8 @@ def their_loss(model: Any, batch: Any, dtype: Any) -> Any:
         return model(**inputs, labels=labels).loss
 
 
-def their_batches(job: Any, step: int, *, by_length: bool) -> list[Any]:
-    """The instances of a step in padded micro-batches: in their own order, equally many in each, or by length."""
+def peer_batches(job: Any, step: int, *, by_length: bool) -> list[Any]:
+    """The instances of a step in padded micro-batches: in their order, the same number in each, or by length."""
     from corpusforge.loader.batcher import make_batches, make_steps
     from corpusforge.loader.packing import BatchSettings, Group, padded_length
     from corpusforge.trainer.batches import to_tensors
@@ -113,22 +113,22 @@ def their_batches(job: Any, step: int, *, by_length: bool) -> list[Any]:
     settings = BatchSettings(micro_batch_tokens=job.settings.micro_batch_tokens)
     stream = job.streams[job.plan.part_of(step)]
     if by_length:
-        laid = make_steps(job.corpus, stream, [step], settings, job.masker, job.specials.pad)[0]
+        batches = make_steps(job.corpus, stream, [step], settings, job.masker, job.specials.pad)[0]
     else:
         reads = stream.step(step)
-        chosen = np.concatenate([some for _, some in reads])
-        epochs = np.concatenate([np.full(len(some), epoch) for epoch, some in reads])
+        chosen = np.concatenate([rows for _, rows in reads])
+        epochs = np.concatenate([np.full(len(rows), epoch) for epoch, rows in reads])
         lengths = stream.chunks.lengths[chosen]
         count = -(-len(chosen) * padded_length(int(lengths.max())) // settings.micro_batch_tokens)
         split = np.array_split(np.arange(len(chosen)), count)
         groups = [Group(rows, None, padded_length(int(lengths[rows].max()))) for rows in split]
-        laid = make_batches(job.corpus, stream.chunks, chosen, epochs, groups, job.masker, job.specials.pad)
-    made = [to_tensors(batch, segments=job.shape.segments > 1, pairs=job.shape.pairs) for batch in laid]
-    return [batch.pinned() for batch in made] if job.device.type == "cuda" else made
+        batches = make_batches(job.corpus, stream.chunks, chosen, epochs, groups, job.masker, job.specials.pad)
+    converted = [to_tensors(batch, segments=job.shape.segments > 1, pairs=job.shape.pairs) for batch in batches]
+    return [batch.pinned() for batch in converted] if job.device.type == "cuda" else converted
 
 
 def our_model(job: Any) -> Any:
-    """CorpusForge's encoder, drawn anew."""
+    """CorpusForge's encoder with initial weights."""
     from corpusforge.trainer.model import Encoder, initialize
 
     model = Encoder(job.shape)
@@ -137,7 +137,7 @@ def our_model(job: Any) -> Any:
 
 
 def settings_of(arguments: dict[str, Any]) -> Any:
-    """The trainer's settings among the arguments, with the unmeasured steps counted in."""
+    """The trainer's settings among the arguments; the unmeasured steps are included."""
     from corpusforge.sections import Pretrain
 
     wanted = {f.name for f in dataclasses.fields(Pretrain)}
@@ -146,7 +146,7 @@ def settings_of(arguments: dict[str, Any]) -> Any:
 
 
 def measure(side: str, folder: str, arguments: dict[str, Any], send: Any) -> None:
-    """Train ``steps`` steps behind ``warmup`` unmeasured ones; sends figures through a pipe."""
+    """Train ``steps`` steps after ``warmup`` unmeasured ones; sends the figures through a pipe."""
     import torch
 
     from corpusforge.trainer import cost
@@ -166,17 +166,17 @@ def measure(side: str, folder: str, arguments: dict[str, Any], send: Any) -> Non
 
 
 def train(side: str, job: Any, steps: int, warmup: int) -> tuple[int, int, float, float]:
-    """Tokens without and with padding, seconds, and seconds without data, of the steps behind the warm-up."""
+    """Tokens without and with padding, seconds, and seconds waiting for data, of the steps after the warm-up."""
     from corpusforge.loader.batcher import Feed
     from corpusforge.trainer.optimizers import make_optimizer
     from corpusforge.trainer.step import compiled, gradients, update
 
     is_ours = side == SIDES[0]
-    model = our_model(job) if is_ours else their_model(job)
+    model = our_model(job) if is_ours else peer_model(job)
     model.to(job.device).train()
     run = compiled(model, fixed=is_ours) if job.settings.compile else model
     optimizer = make_optimizer(model, job.plan.preset, job.plan.learning_rate, job.plan.optimizer)
-    make = job.batches if is_ours else functools.partial(their_batches, job, by_length=side == SIDES[2])
+    make = job.batches if is_ours else functools.partial(peer_batches, job, by_length=side == SIDES[2])
     sizes, tokens, began = 0, 0, 0.0
     with Feed(make, 0, steps + warmup) as feed:
         for step in range(steps + warmup):
@@ -188,7 +188,7 @@ def train(side: str, job: Any, steps: int, warmup: int) -> tuple[int, int, float
                 gradients(run, batches, seed=0, step=step, device=job.device, dtype=job.dtype)
             else:
                 for batch in batches:
-                    (their_loss(run, batch.to(job.device), job.dtype) / len(batches)).backward()
+                    (peer_loss(run, batch.to(job.device), job.dtype) / len(batches)).backward()
             update(model, optimizer, learning_rate=1e-4, clip=1.0)
             sizes, tokens = sizes + sum(b.size for b in batches), tokens + sum(b.tokens for b in batches)
         _wait(job.device)
@@ -210,22 +210,22 @@ def in_a_process(side: str, folder: str, arguments: dict[str, Any]) -> dict[str,
     process.start()
     send.close()
     try:
-        found: dict[str, Any] = receive.recv()
+        figures: dict[str, Any] = receive.recv()
     except EOFError:
         raise SystemExit(f"{side} ended without figures (out of memory?)") from None
     finally:
         process.join()
-    return found
+    return figures
 
 
 def read_arguments() -> dict[str, Any]:
-    """What the command line says."""
+    """The arguments of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", help="folder of build-instances; made up without it")
+    parser.add_argument("--data", help="folder of build-instances; generated without it")
     parser.add_argument("--preset", default="bert-mini")
-    parser.add_argument("--vocabulary", type=int, default=30_528, help="entries, for made-up data")
-    parser.add_argument("--length", type=int, default=128, help="tokens at most, for made-up data")
-    parser.add_argument("--lengths", choices=sorted(DECILES), default="documents", help="for made-up data")
+    parser.add_argument("--vocabulary", type=int, default=30_528, help="entries, for generated data")
+    parser.add_argument("--length", type=int, default=128, help="maximum tokens, for generated data")
+    parser.add_argument("--lengths", choices=sorted(DECILES), default="documents", help="for generated data")
     parser.add_argument("--batch-tokens", type=int, default=8192)
     parser.add_argument("--micro-batch-tokens", type=int, default=8192)
     parser.add_argument("--steps", type=int, default=10)
@@ -234,20 +234,20 @@ def read_arguments() -> dict[str, Any]:
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--precision", default="auto")
     parser.add_argument("--compile", action="store_true")
-    parser.add_argument("--packing", action=argparse.BooleanOptionalAction, default=True, help="of ours")
+    parser.add_argument("--packing", action=argparse.BooleanOptionalAction, default=True, help="CorpusForge only")
     parser.add_argument("--json", help="write all figures here")
     return vars(parser.parse_args()) | {"short_share": 0.0}
 
 
 def main() -> None:
-    """Measure both sides and print one line each, then the ratio."""
+    """Measure each side and print one line for it, then the ratios."""
     arguments = read_arguments()
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments["data"] or str(Path(temporary) / "instances")
         if not arguments["data"]:
             needed = arguments["batch_tokens"] * (arguments["steps"] + arguments["warmup"] + 1)
             names = ("vocabulary", "length", "lengths")
-            make_up(Path(folder), **{name: arguments[name] for name in names}, tokens=2 * needed)
+            generate(Path(folder), **{name: arguments[name] for name in names}, tokens=2 * needed)
         rounds = [{side: in_a_process(side, folder, arguments) for side in SIDES} for _ in range(arguments["rounds"])]
     median: dict[str, dict[str, Any]] = {}
     for side in SIDES:
@@ -257,8 +257,8 @@ def main() -> None:
         print(f"{side:<22}", "   ".join(shown))
     ours = median[SIDES[0]]
     for side in SIDES[1:]:
-        theirs = median[side]
-        speed, memory = ours["tokens/s"] / theirs["tokens/s"], ours["memory"] / theirs["memory"]
+        peer = median[side]
+        speed, memory = ours["tokens/s"] / peer["tokens/s"], ours["memory"] / peer["memory"]
         print(f"against {side}: speed {speed:.2f}x, memory {memory:.2f}x")
     versions = {name: importlib.metadata.version(name) for name in ("torch", "transformers")}
     load = f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"

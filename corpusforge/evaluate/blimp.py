@@ -1,7 +1,7 @@
 """BLiMP: does the model give the grammatical sentence of a minimal pair the higher probability?
 
 67 paradigms of 1,000 pairs (Warstadt et al. 2020, arXiv 1912.00582). An encoder has no sentence probability; the score
-is a pseudo-log-likelihood, in both forms (`likelihood`). Ties count half; the result is the mean over paradigms.
+is a pseudo-log-likelihood, in two forms (`likelihood`). Ties count half; the result is the mean over paradigms.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from corpusforge.progress import Progress
 from corpusforge.trainer.model import Encoder
 
 PAPER_PHENOMENA = {"s-selection": "argument_structure"}
-"""Terms of the data that are not in the paper's table 4, and the phenomenon they belong to there."""
+"""Terms of the data that are not in the paper's table 4, and their phenomenon there."""
 
 
 @dataclass(frozen=True)

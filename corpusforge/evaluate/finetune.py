@@ -1,9 +1,9 @@
 """Fine-tuning: a pretrained encoder under a head, trained on labeled examples for a few epochs.
 
-Texts are encoded once and before training, so every seed and epoch reads the same ids; a pair that is too long loses
+Texts are encoded once, before training, so every seed and epoch reads the same ids; a pair that is too long loses
 tokens of its longer text (google-research/bert `run_classifier.py`). Everything random is a function of the seed and
-the step, so a seed names a result, to the bit on a CPU. The last weights count: no epoch is chosen by its score on the
-very examples that are reported.
+the step, so a seed determines the result, to the bit on a CPU. The final weights are evaluated: no epoch is chosen by
+its score on the examples that are reported.
 
 Axes: B examples, T positions, D width, C classes.
 """
@@ -32,12 +32,12 @@ from corpusforge.trainer.model import Encoder, decays
 from corpusforge.trainer.training_plan import learning_rate
 
 UNUSED = ("transform", "transform_norm", "bias", "pair", "boundary")
-"""Parts of an encoder that predict tokens; no task uses them."""
+"""Parts of an encoder that fine-tuning does not use: its heads for pretraining, except the pooler."""
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """Examples as ids, flat: example i owns ``ids[offsets[i]:offsets[i + 1]]``. ``truncated``: how many were cut."""
+    """Examples as ids, flat: example i owns ``ids[offsets[i]:offsets[i + 1]]``; ``truncated`` of them were too long."""
 
     ids: I32
     segments: npt.NDArray[np.int8]
@@ -53,7 +53,7 @@ class Encoded:
         return np.diff(self.offsets)
 
     def padded(self, rows: I64, shape: Architecture, device: torch.device) -> tuple[Tensor, Tensor, Tensor | None]:
-        """``input_ids``, ``segment_ids``, ``is_real`` of some examples, as `model.Encoder.encode` takes them."""
+        """``input_ids``, ``segment_ids``, ``is_real`` of the examples ``rows``, for `model.Encoder.encode`."""
         lengths = self.lengths[rows]
         width = min(padded_length(int(lengths.max())), shape.longest)
         is_real = np.arange(width) < lengths[:, None]
@@ -66,7 +66,7 @@ class Encoded:
         return torch.from_numpy(ids).to(device), torch.from_numpy(segments).to(device), real
 
     def by_length(self, batch_tokens: int) -> Iterator[I64]:
-        """Rows in groups of about equal length, at most ``batch_tokens`` with padding; each row once."""
+        """All rows in batches of similar length, at most ``batch_tokens`` each with padding."""
         order = np.argsort(-self.lengths, kind="stable")
         begin = 0
         while begin < len(order):  # one iteration a batch
@@ -79,12 +79,12 @@ def encode(tokenizer: Any, texts: Sequence[Sequence[str]], longest: int) -> Enco
     """Encode one or two columns of texts, with special tokens, truncated to ``longest`` tokens."""
     tokenizer.enable_truncation(longest, strategy="longest_first")
     inputs = list(texts[0]) if len(texts) == 1 else list(zip(*texts, strict=True))
-    made = tokenizer.encode_batch(inputs)  # the library returns one object an example
-    offsets = offsets_of(np.array([len(encoding.ids) for encoding in made], np.int64))
+    encodings = tokenizer.encode_batch(inputs)  # the library returns one object per example
+    offsets = offsets_of(np.array([len(encoding.ids) for encoding in encodings], np.int64))
     ids, segments = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.int8)
-    for encoding, begin, end in zip(made, offsets, offsets[1:], strict=False):
+    for encoding, begin, end in zip(encodings, offsets, offsets[1:], strict=False):
         ids[begin:end], segments[begin:end] = encoding.ids, encoding.type_ids
-    return Encoded(ids, segments, offsets, sum(bool(encoding.overflowing) for encoding in made))
+    return Encoded(ids, segments, offsets, sum(bool(encoding.overflowing) for encoding in encodings))
 
 
 class Tuned(nn.Module, abc.ABC):
@@ -99,14 +99,14 @@ class Tuned(nn.Module, abc.ABC):
         """Mean loss of a batch."""
 
     def initialize(self, seed: int, deviation: float = 0.02) -> None:
-        """Initialize the head: normal weights (BERT's deviation), zero biases, each from a generator of its own."""
+        """Initialize the head: normal weights (BERT's deviation), zero biases; each weight has its own generator."""
         for name, weight in self.named_parameters():
             if name.startswith("encoder."):
                 continue
             generator = torch.Generator().manual_seed(seeds.stage_key(seed, f"finetune/{name}") >> 1)
-            drawn = torch.randn(weight.shape, generator=generator) * deviation if weight.dim() > 1 else 0.0
+            values = torch.randn(weight.shape, generator=generator) * deviation if weight.dim() > 1 else 0.0
             with torch.no_grad():
-                weight.copy_(torch.as_tensor(drawn))
+                weight.copy_(torch.as_tensor(values))
 
     def groups(self, decay: float, weight_decay: float) -> list[dict[str, object]]:
         """Groups of weights for an optimizer, by depth and weight decay; ``factor``: of the learning rate.
@@ -130,10 +130,10 @@ class Tuned(nn.Module, abc.ABC):
 
 
 class Classifier(Tuned):
-    """Scores of classes [B, C] for a whole input; one class: a number (regression, squared error).
+    """Scores of classes [B, C] for an input; one class: a number (regression, squared error).
 
     It reads the first vector through the pooler (Devlin et al. 2019, section 4.1; RoBERTa's head, fairseq
-    `RobertaClassificationHead`, has the same form and its own dense layer), a new one if the checkpoint has none.
+    `RobertaClassificationHead`, has the same form and its own dense layer), or a new one if the checkpoint has none.
     """
 
     def __init__(self, encoder: Encoder, classes: int) -> None:
@@ -152,7 +152,7 @@ class Classifier(Tuned):
         return scores
 
     def loss(self, scores: Tensor, targets: Tensor) -> Tensor:
-        """Cross entropy, or squared error for numbers. ``targets`` [B]."""
+        """Cross entropy, or squared error for regression. ``targets`` [B]."""
         if targets.is_floating_point():
             return F.mse_loss(scores[:, 0].float(), targets)
         return F.cross_entropy(scores.float(), targets)
@@ -171,7 +171,7 @@ class SpanExtractor(Tuned):
         return scores if is_real is None else scores.masked_fill(~is_real[..., None], -torch.inf)
 
     def loss(self, scores: Tensor, targets: Tensor) -> Tensor:
-        """Mean of the cross entropies of both ends. ``targets`` [B, 2]: positions."""
+        """Mean cross entropy of both ends. ``targets`` [B, 2]: positions."""
         return F.cross_entropy(scores.transpose(1, 2).reshape(-1, scores.shape[1]), targets.reshape(-1))
 
 
@@ -214,11 +214,11 @@ class FineTuning:
     seed: int = 0
 
     def tuning(self, family: str, task: str) -> Tuning:
-        """The published hyper-parameters of a family (BERT's if it has none), replaced by those the user set."""
+        """The published hyper-parameters of a family (BERT's if it has none), with those the user has set."""
         published = PUBLISHED.get((family, task), PUBLISHED["bert", task])
         names = ("epochs", "batch", "learning_rate")
-        given = {name: getattr(self.settings, name) for name in names if getattr(self.settings, name)}
-        return dataclasses.replace(published, layer_decay=self.settings.layer_decay, **given)
+        chosen = {name: getattr(self.settings, name) for name in names if getattr(self.settings, name)}
+        return dataclasses.replace(published, layer_decay=self.settings.layer_decay, **chosen)
 
     def run_seeds(self) -> list[int]:
         """The seeds of the runs."""
@@ -229,8 +229,8 @@ class FineTuning:
         most = self.settings.train_examples
         if not most or most >= count:
             return np.arange(count)
-        drawn = seeds.rng_for(self.seed, "finetune/sample", task).permutation(count)
-        return np.sort(drawn[:most])
+        order = seeds.rng_for(self.seed, "finetune/sample", task).permutation(count)
+        return np.sort(order[:most])
 
 
 def fine_tune(
@@ -246,8 +246,8 @@ def fine_tune(
     dtype: torch.dtype | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """Train in place. ``targets``: one entry an example; ``name``: of the progress bar; ``micro_tokens``: that pass
-    through the model at once, with padding.
+    """Train in place. ``targets``: one entry per example; ``name``: of the progress bar; ``micro_tokens``: tokens, with
+    padding, that pass through the model at once.
 
     Raises `errors.TrainingStopped` if it diverges.
     """
@@ -285,7 +285,7 @@ def _optimizer(model: Tuned, how: Tuning) -> torch.optim.Optimizer:
 
 
 def _set_learning_rate(optimizer: torch.optim.Optimizer, how: Tuning, step: int, steps: int) -> None:
-    """Linear warm-up and decay; the learning rate of the first step is above 0 too."""
+    """Linear warm-up and decay; the learning rate is above 0 from the first step."""
     warmup = round(how.warmup_share * steps)
     rate = learning_rate(step + 1, peak=how.learning_rate, warmup=warmup, steps=steps + 1, from_peak=True)
     for group in optimizer.param_groups:
@@ -300,11 +300,11 @@ def _gradient(
     device = next(model.parameters()).device
     size = max(1, micro_tokens // int(inputs.lengths[batch].max()))
     for number, begin in enumerate(range(0, len(batch), size)):
-        some = batch[begin : begin + size]
+        rows = batch[begin : begin + size]
         torch.manual_seed(seeds.stage_key(seed, f"finetune/dropout/{step}/{number}") >> 1)
         with torch.autocast(device.type, dtype=dtype, enabled=dtype is not None):
-            scores = model(*inputs.padded(some, model.encoder.shape, device))
-        loss = model.loss(scores, targets[torch.from_numpy(some)].to(device)) * (len(some) / len(batch))
+            scores = model(*inputs.padded(rows, model.encoder.shape, device))
+        loss = model.loss(scores, targets[torch.from_numpy(rows)].to(device)) * (len(rows) / len(batch))
         loss.backward()  # type: ignore[no-untyped-call]
 
 
@@ -312,7 +312,7 @@ def _gradient(
 def scores(
     model: Tuned, inputs: Encoded, batch_tokens: int, dtype: torch.dtype | None = None
 ) -> list[tuple[I64, Tensor]]:
-    """The scores of all examples: rows and their scores on the CPU, batch by batch."""
+    """The scores of all examples, as batches of rows and their scores on the CPU."""
     device = next(model.parameters()).device
     model.eval()
     scored = []

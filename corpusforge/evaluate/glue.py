@@ -1,10 +1,10 @@
 """GLUE: a head on the pretrained encoder, all weights fine-tuned on each task, the median over several seeds reported.
 
 A task is a folder with train.tsv and dev.tsv. The nine tasks of GLUE (Wang et al. 2019, arXiv 1804.07461, table 1) are
-read in the formats of their files; any other folder needs a header with columns of known names. Tabs separate, nothing
-is quoted (GLUE's files hold single quote marks), and a line with another number of columns is left out and counted.
-Per task the median over seeds and the lowest and highest run are reported (RoBERTa reports the median of five: Liu et
-al. 2019, section 5.1), and the mean of all tasks.
+read in the formats of their files; any other folder needs a header with columns of known names. Columns are separated
+by tabs, nothing is quoted (GLUE's files contain unpaired quotation marks), and a line with another number of columns is
+left out and counted. Per task the median over seeds and the lowest and highest run are reported (RoBERTa reports the
+median of five: Liu et al. 2019, section 5.1), and the mean of all tasks.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TEXTS = (
     *(("#1 String", "#2 String"), ("sentence",), ("text",)),
 )
 LABELS = ("label", "gold_label", "is_duplicate", "Quality", "score")
-"""Columns of a folder that is none of GLUE's: the first of these pairs and labels that it has."""
+"""Columns of a folder that is not one of GLUE's: the first of `TEXTS` and of `LABELS` that its files have."""
 
 REGRESSION = ("pearson", "spearman")
 """Metrics of a task that predicts numbers."""
@@ -83,7 +83,7 @@ class Part:
         return len(self.labels)
 
     def pick(self, rows: I64) -> Part:
-        """Some of the examples."""
+        """The examples ``rows``."""
         texts = tuple([column[row] for row in rows.tolist()] for column in self.texts)
         return Part(texts, self.labels[rows], self.left_out)
 
@@ -100,7 +100,7 @@ class Examples:
 
 
 def find_tasks(folder: str, only: Sequence[str] = ()) -> dict[str, Path]:
-    """Folders of tasks by name, in GLUE's order. ``only``: these; case and hyphens are ignored.
+    """Folders of tasks by name, in GLUE's order. ``only``: these names, ignoring case and hyphens; empty: all.
 
     Raises `errors.InputMissing`, `errors.RecipeInvalid` for a task that is not there.
     """
@@ -146,7 +146,9 @@ def read_task(name: str, folder: Path) -> Examples:
         if len(classes) < 2:
             what = f"all examples have the label {classes[0]!r}"
             raise errors.InputUnreadable(str(folder / "train.tsv"), what, "name a file with two labels or more")
-    parts = {file: _part(table, lost, texts, label, classes, folder / file) for file, (table, lost) in tables.items()}
+    parts = {
+        file: _part(table, left_out, texts, label, classes, folder / file) for file, (table, left_out) in tables.items()
+    }
     return Examples(name, main, classes, parts["train.tsv"], {dev: parts[file] for dev, file in task.dev})
 
 
@@ -155,11 +157,11 @@ def _read(path: Path, columns: tuple[str, ...]) -> tuple[pa.Table, int]:
         raise errors.InputMissing(
             str(path), "no such file", "a task needs train.tsv and dev.tsv (MNLI: dev_matched.tsv too)"
         )
-    lost = 0
+    left_out = 0
 
-    def leave_out(_: object) -> str:
-        nonlocal lost
-        lost += 1
+    def skip(_: object) -> str:
+        nonlocal left_out
+        left_out += 1
         return "skip"
 
     names = columns or tuple(path.open(encoding="utf-8-sig", errors="replace").readline().rstrip("\r\n").split("\t"))
@@ -169,7 +171,7 @@ def _read(path: Path, columns: tuple[str, ...]) -> tuple[pa.Table, int]:
             csv.ReadOptions(
                 column_names=list(names), skip_rows=0 if columns else 1, block_size=1 << 26, use_threads=False
             ),
-            csv.ParseOptions(delimiter="\t", quote_char=False, invalid_row_handler=leave_out, ignore_empty_lines=True),
+            csv.ParseOptions(delimiter="\t", quote_char=False, invalid_row_handler=skip, ignore_empty_lines=True),
             csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False),
         )
     except (pa.ArrowInvalid, OSError) as error:
@@ -177,7 +179,7 @@ def _read(path: Path, columns: tuple[str, ...]) -> tuple[pa.Table, int]:
         raise errors.InputUnreadable(str(path), f"no table ({what})", "columns separated by tabs, in UTF-8") from None
     if not table.num_rows:
         raise errors.InputUnreadable(str(path), "no example in it", "one example a line, columns separated by tabs")
-    return table, lost
+    return table, left_out
 
 
 def _choose(candidates: Sequence[tuple[str, ...]], table: pa.Table, path: Path, kind: str) -> tuple[str, ...]:
@@ -199,23 +201,23 @@ def _column(table: pa.Table, name: str, path: Path) -> pa.ChunkedArray:
 def _classes(labels: pa.ChunkedArray) -> tuple[str, ...]:
     """Label names in order of their class numbers: numerically if they are numbers, else alphabetically."""
     names = pc.unique(labels).to_pylist()
-    whole = all(re.fullmatch(r"-?\d+", name) for name in names)
-    return tuple(sorted(names, key=int) if whole else sorted(names))
+    are_integers = all(re.fullmatch(r"-?\d+", name) for name in names)
+    return tuple(sorted(names, key=int) if are_integers else sorted(names))
 
 
 def _part(
     table: pa.Table, left_out: int, texts: tuple[str, ...], label: str, classes: tuple[str, ...], path: Path
 ) -> Part:
-    given = _column(table, label, path).combine_chunks()
+    values = _column(table, label, path).combine_chunks()
     if classes:
-        numbers = pc.index_in(given, pa.array(classes))
+        numbers = pc.index_in(values, pa.array(classes))
         wrong = pc.is_null(numbers)
     else:
-        wrong = pc.invert(pc.match_substring_regex(given, r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"))
-        numbers = None if pc.any(wrong).as_py() else pc.cast(pc.utf8_trim_whitespace(given), pa.float64())
+        wrong = pc.invert(pc.match_substring_regex(values, r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"))
+        numbers = None if pc.any(wrong).as_py() else pc.cast(pc.utf8_trim_whitespace(values), pa.float64())
     if numbers is None or pc.any(wrong).as_py():
         row = wrong.to_pylist().index(True)
-        what = f"example {row + 1}: label {given[row].as_py()!r} is " + (
+        what = f"example {row + 1}: label {values[row].as_py()!r} is " + (
             "none of train.tsv's" if classes else "not a number"
         )
         raise errors.InputUnreadable(str(path), what, "name a file with labels")
@@ -244,7 +246,7 @@ def glue(
         rows = how.sample(len(examples.train), name)
         examples = dataclasses.replace(examples, train=examples.train.pick(rows))
         inputs = {"train": encode(tokenizer, examples.train.texts, longest)}
-        inputs |= {f"dev{more}": encode(tokenizer, part.texts, longest) for more, part in examples.dev.items()}
+        inputs |= {f"dev{suffix}": encode(tokenizer, part.texts, longest) for suffix, part in examples.dev.items()}
         runs = []
         for seed in how.run_seeds():
             tuned = Classifier(copy.deepcopy(model), max(len(examples.classes), 1))
@@ -264,26 +266,26 @@ def glue(
 def _test(
     tuned: Classifier, examples: Examples, inputs: dict[str, Encoded], batch_tokens: int, dtype: torch.dtype | None
 ) -> dict[str, float]:
-    """The metrics of one run on the dev files, and ``score``, the mean of the task's main ones."""
+    """The metrics of one run on the dev files, and ``score``, the mean of the task's main metrics."""
     values: dict[str, float] = {}
-    for more, part in examples.dev.items():
+    for suffix, part in examples.dev.items():
         predicted = np.empty((len(part), max(len(examples.classes), 1)), np.float64)
-        for rows, some in scores(tuned, inputs[f"dev{more}"], batch_tokens, dtype):
-            predicted[rows] = some.numpy()
+        for rows, batch_scores in scores(tuned, inputs[f"dev{suffix}"], batch_tokens, dtype):
+            predicted[rows] = batch_scores.numpy()
         if examples.classes:
             figures = metrics.classification(predicted.argmax(1), part.labels.astype(np.int64), len(examples.classes))
         else:
             figures = metrics.regression(predicted[:, 0], part.labels.astype(np.float64))
-        values |= {f"{figure}{more}": value for figure, value in figures.items()}
+        values |= {f"{figure}{suffix}": value for figure, value in figures.items()}
     return {"score": float(np.mean([values[name] for name in examples.main]))} | values
 
 
 def _summary(
     examples: Examples, inputs: dict[str, Encoded], runs: list[dict[str, float]], how: Tuning
 ) -> dict[str, Any]:
-    """Medians over runs, the spread of the score, and what they are based on."""
+    """Medians over runs, the spread of the score, and the data and settings they are based on."""
     baseline: dict[str, Any] = {"majority": majority(examples)} if examples.classes else {}
-    parts = {"train": examples.train, **{f"dev{more}": part for more, part in examples.dev.items()}}
+    parts = {"train": examples.train, **{f"dev{suffix}": part for suffix, part in examples.dev.items()}}
     return (
         metrics.medians(runs)
         | baseline

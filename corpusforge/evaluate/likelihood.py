@@ -1,14 +1,14 @@
-"""Pseudo-log-likelihoods of sentences: what stands in for the sentence probability that an encoder does not have.
+"""Pseudo-log-likelihoods of sentences, in place of the sentence probability that an encoder does not have.
 
 The score of a sentence is the sum of log p(token | the rest), in nats, in two forms:
 
 - ``original`` (Salazar et al. 2020, arXiv 1910.14659): each token is masked alone.
-- ``word_l2r`` (Kauf and Ivanova 2023, arXiv 2305.10588, PLL-word-l2r): the later tokens of its word, which would give
-  it away, are masked too.
+- ``word_l2r`` (Kauf and Ivanova 2023, arXiv 2305.10588, PLL-word-l2r): the later tokens of its word, which would
+  reveal it, are masked too.
 
 The model sees each distinct masked row once: the forms share the rows of last tokens of words, the sentences of a
-minimal pair those of the token in which they differ. Rows of one length fill a batch, so nothing is padding, and the
-last layer computes the masked position alone.
+minimal pair those of the token in which they differ. A batch has rows of one length, so there is no padding, and the
+last layer computes the masked position only.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def tokenize(model_folder: Path, sentences: list[str], longest: int) -> Sentence
     tokenizer.enable_truncation(longest)
     ids: list[list[int]] = []
     words: list[list[int]] = []
-    for encoding in tokenizer.encode_batch(sentences):  # the library returns one object a sentence
+    for encoding in tokenizer.encode_batch(sentences):  # the library returns one object per sentence
         ids.append(encoding.ids)
         words.append([-1 if word is None else word for word in encoding.word_ids])
     lengths = np.array([len(row) for row in ids], np.int64)
@@ -82,11 +82,11 @@ def load_tokenizer(model_folder: Path) -> Any:
 
 @dataclass(frozen=True)
 class Questions:
-    """Masked rows of one length and the questions put to the model about them.
+    """Masked rows of one length, and questions about them for the model to answer.
 
-    ``rows`` [R, T]: distinct masked sentences; ``at`` [R]: the position to predict. Question q is the probability of
-    token ``label[q]`` in row ``row[q]``; the answer counts for sentence ``sentence[q]`` and form ``form[q]``. Sorted by
-    row.
+    ``rows`` [R, T]: distinct masked sentences; ``at`` [R]: the position to predict. Question q asks for the probability
+    of token ``label[q]`` in row ``row[q]``; the answer counts for sentence ``sentence[q]`` and form ``form[q]``. Sorted
+    by row.
     """
 
     rows: I32
@@ -98,7 +98,7 @@ class Questions:
 
 
 def questions(sentences: Sentences, mask_id: int) -> Iterator[Questions]:
-    """All questions, the longest sentences first (if memory runs out, it does so at once)."""
+    """All questions, the longest sentences first, so that memory runs out at once or never."""
     lengths = sentences.lengths
     for length in np.unique(lengths)[::-1].tolist():
         if length > 2:
@@ -119,8 +119,8 @@ def _of_one_length(chosen: I64, ids: I32, words: I32, mask_id: int) -> Questions
     seen = np.where(masks, np.int32(mask_id), ids[sentence]).reshape(-1, T)
     positions = np.concatenate([at, at])
     keys = np.ascontiguousarray(np.column_stack([seen, positions.astype(np.int32)]))
-    whole = keys.view(np.dtype((np.void, keys.itemsize * keys.shape[1])))[:, 0]  # a row as one value
-    _, first, row = np.unique(whole, return_index=True, return_inverse=True)
+    row_keys = keys.view(np.dtype((np.void, keys.itemsize * keys.shape[1])))[:, 0]  # a row as one value
+    _, first, row = np.unique(row_keys, return_index=True, return_inverse=True)
     order = np.argsort(row, kind="stable")
     form = np.repeat([0, 1], len(at))[order]
     label = np.tile(ids[sentence, at], 2)[order].astype(np.int64)
@@ -131,7 +131,7 @@ class OnePosition:
     """The hidden state of an encoder at one position of each row, equal to that of `Encoder.encode`.
 
     The last layer computes keys and values of all positions, and everything else of the one position: a sixth of its
-    work. That saves 42 % of the layers of a model of two, 7 % of one of twelve. It shares the weights; no dropout.
+    work. This saves 42 % of the layers of a model of two, 7 % of one of twelve. It shares the weights; no dropout.
     """
 
     def __init__(self, model: Encoder) -> None:
@@ -172,23 +172,23 @@ def pseudo_log_likelihoods(
     scores = {form: np.zeros(len(sentences.lengths), np.float64) for form in FORMS}
     lengths = sentences.lengths
     shown.start("pseudo-log-likelihoods", int(np.maximum(lengths - 2, 0).sum()), "tokens")
-    for asked in questions(sentences, mask_id):
-        answers = np.zeros(len(asked.row), np.float64)
-        size = max(1, batch_tokens // asked.rows.shape[1])
-        for begin in range(0, len(asked.rows), size):
-            some = slice(*np.searchsorted(asked.row, [begin, begin + size]))
-            rows = torch.from_numpy(asked.rows[begin : begin + size].astype(np.int64)).to(device)
-            at = torch.from_numpy(asked.at[begin : begin + size]).to(device)
-            row = torch.from_numpy(asked.row[some] - begin).to(device)
-            label = torch.from_numpy(asked.label[some]).to(device)
+    for group in questions(sentences, mask_id):
+        answers = np.zeros(len(group.row), np.float64)
+        size = max(1, batch_tokens // group.rows.shape[1])
+        for begin in range(0, len(group.rows), size):
+            chosen = slice(*np.searchsorted(group.row, [begin, begin + size]))
+            rows = torch.from_numpy(group.rows[begin : begin + size].astype(np.int64)).to(device)
+            at = torch.from_numpy(group.at[begin : begin + size]).to(device)
+            row = torch.from_numpy(group.row[chosen] - begin).to(device)
+            label = torch.from_numpy(group.label[chosen]).to(device)
             with torch.autocast(device.type, dtype=dtype, enabled=dtype is not None):
                 logits = model.predict(hidden(rows, at)).float()
-            answers[some] = (logits[row, label] - logits.logsumexp(-1)[row]).double().cpu().numpy()
-            shown.advance(int((asked.form[some] == 0).sum()))
+            answers[chosen] = (logits[row, label] - logits.logsumexp(-1)[row]).double().cpu().numpy()
+            shown.advance(int((group.form[chosen] == 0).sum()))
         # Summed in float64, token by token: sentences are compared by differences of sums.
-        order = np.lexsort((asked.at[asked.row], asked.sentence))
+        order = np.lexsort((group.at[group.row], group.sentence))
         for number, form in enumerate(FORMS):
-            mine = order[asked.form[order] == number]
-            scores[form] += np.bincount(asked.sentence[mine], answers[mine], minlength=len(lengths))
+            of_form = order[group.form[order] == number]
+            scores[form] += np.bincount(group.sentence[of_form], answers[of_form], minlength=len(lengths))
     shown.finish()
     return scores

@@ -1,6 +1,6 @@
 """Agreement between predictions and labels, as GLUE measures it (Wang et al. 2019, arXiv 1804.07461, section 2).
 
-Arrays have one entry an example. An undefined figure (a correlation with a constant) is 0: a model that predicts the
+Arrays have one entry per example. An undefined figure (a correlation with a constant) is 0: a model that predicts the
 same for everything has learned nothing.
 """
 

@@ -1,7 +1,7 @@
-"""Held-out MLM loss, beside the unigram loss it must beat: that of guessing by word frequency alone.
+"""Held-out MLM loss, beside the unigram loss it must beat: that of guessing by token frequency alone.
 
 Both are measured on the same labels, in total and by length; the unigram loss comes from add-one smoothed counts of the
-training tokens. A model that stays at it (often near 7) has learned only unigram frequencies.
+training tokens. A model whose loss stays at it (often near 7) has learned only unigram frequencies.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ def heldout_loss(
     Raises `errors.StageMismatch` if instances are longer than the model's positions, `errors.TrainingStopped` if
     nothing is held out.
     """
-    room = model.shape.longest
-    if heldout.longest > room:
-        what = f"held-out instances have up to {heldout.longest} tokens, and the model {room} positions"
+    positions = model.shape.longest
+    if heldout.longest > positions:
+        what = f"held-out instances have up to {heldout.longest} tokens, and the model {positions} positions"
         raise errors.StageMismatch("heldout", what, "evaluate on the instances the model was trained for")
-    masker = Masker(specials, MaskSettings(), 0)  # for held-out instances without masks stored with them
+    masker = Masker(specials, MaskSettings(), 0)  # for held-out instances without stored masks
     segments, padding_id = model.shape.segments > 1, model.shape.padding_id
     sums, shown = Sums(specials.size), progress or Silent()
     shown.start("held-out loss", int(heldout.lengths[heldout.copies == 0].sum()), "tokens")
@@ -64,7 +64,7 @@ INSTANCES, MASKED, LOSS, HITS = range(4)
 
 
 class Sums:
-    """Losses summed by length: instances of up to 16 tokens, 32, 64, ... . Masked tokens are counted by label."""
+    """Sums of losses by length of instance (up to 16 tokens, 32, 64, ...), and counts of masked tokens by label."""
 
     def __init__(self, size: int) -> None:
         self.tokens = np.zeros((len(EDGES), 4), np.float64)
@@ -73,7 +73,7 @@ class Sums:
 
     @torch.no_grad()
     def add(self, model: Encoder, batch: Batch, dtype: torch.dtype | None) -> None:
-        """A batch of one instance a row, on the model's device."""
+        """Add a batch with one instance per row, on the model's device."""
         with torch.autocast(batch.input_ids.device.type, dtype=dtype, enabled=dtype is not None):
             logits = model(batch.input_ids, batch.segment_ids, batch.real, batch.masked)
         B, T = batch.input_ids.shape
@@ -90,15 +90,15 @@ class Sums:
             self.pairs += [losses.sum(), hits.sum(), len(losses)]
 
     def figures(self, counts: I64 | None, specials: Specials) -> dict[str, Any]:
-        """In total and by length. ``counts``: of training tokens, for the unigram loss."""
+        """The results in total and by length. ``counts``: of training tokens, for the unigram loss."""
         pair_loss, pair_hits, pairs = self.pairs.tolist()
-        whole = _means(self.tokens.sum(0), self.labels.sum(0), counts, specials)
-        whole |= {"pair_loss": pair_loss / pairs, "pair_accuracy": pair_hits / pairs} if pairs else {}
+        total = _means(self.tokens.sum(0), self.labels.sum(0), counts, specials)
+        total |= {"pair_loss": pair_loss / pairs, "pair_accuracy": pair_hits / pairs} if pairs else {}
         groups = np.flatnonzero(self.tokens[:, MASKED])
         by_length = [
             {"longest": int(EDGES[n]), **_means(self.tokens[n], self.labels[n], counts, specials)} for n in groups
         ]
-        return whole | {"by_length": by_length}
+        return total | {"by_length": by_length}
 
 
 def _losses(logits: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -111,7 +111,7 @@ def _means(sums: F64, labels: I64, counts: I64 | None, specials: Specials) -> di
     instances, masked, loss, hits = sums.tolist()
     values: dict[str, Any] = {"loss": loss / masked}
     if counts is not None:
-        line = unigram_loss(counts, labels, specials)
-        values |= {"unigram_loss": line, "below_unigram": line - loss / masked}
+        unigram = unigram_loss(counts, labels, specials)
+        values |= {"unigram_loss": unigram, "below_unigram": unigram - loss / masked}
     values |= {"accuracy": hits / masked, "perplexity": math.exp(min(loss / masked, 700.0))}
     return values | {"masked": int(masked), "instances": int(instances)}

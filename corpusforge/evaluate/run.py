@@ -1,4 +1,4 @@
-"""Evaluation of a checkpoint: tasks in, one dictionary of results out (`docs/evaluation.md` describes it).
+"""Evaluation of a checkpoint: runs tasks and returns one dictionary of results, described in `docs/evaluation.md`.
 
 A checkpoint is any Hugging Face directory that pretrain wrote: ``model/``, a folder below ``checkpoints/``, or the
 run's own folder, which stands for its ``model/``; or another author's that `trainer.hf_folder` can load.
@@ -61,18 +61,18 @@ def evaluate(
     _check_tasks(tasks)
     if threads:
         torch.set_num_threads(threads)
-    folder, place = find_model(checkpoint), choose_device(device)
+    folder, target = find_model(checkpoint), choose_device(device)
     pairs = read_pairs(settings.blimp_data, settings.blimp_pairs) if "blimp" in tasks else []
     folders = find_tasks(settings.glue_data, settings.glue_tasks) if "glue" in tasks else {}
-    model, specials = _load(folder, place)
-    common: dict[str, Any] = {"batch_tokens": settings.batch_tokens, "device": place, "progress": progress}
-    exact, quick = choose_dtype(precision, place), choose_dtype("auto", place)
+    model, specials = _load(folder, target)
+    common: dict[str, Any] = {"batch_tokens": settings.batch_tokens, "device": target, "progress": progress}
+    exact, fast = choose_dtype(precision, target), choose_dtype("auto", target)
     how = FineTuning(settings, seed)
     run: dict[str, Callable[[], dict[str, Any]]] = {
         "mlm": lambda: heldout_loss(model, *_instances(data), specials, dtype=exact, **common),
         "blimp": lambda: blimp(model, folder, specials.mask, pairs, dtype=exact, **common),
-        "glue": lambda: glue(model, folder, folders, how, dtype=quick, **common),
-        "squad": lambda: squad(model, folder, settings.squad_data, specials, how, dtype=quick, **common),
+        "glue": lambda: glue(model, folder, folders, how, dtype=fast, **common),
+        "squad": lambda: squad(model, folder, settings.squad_data, specials, how, dtype=fast, **common),
     }
     return {"checkpoint": str(folder), "tasks": {task: run[task]() for task in TASKS if task in tasks}}
 

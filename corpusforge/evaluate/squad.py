@@ -29,10 +29,10 @@ from corpusforge.evaluate.metrics import medians
 from corpusforge.evaluate.squad_data import (
     Questions,
     Windows,
-    cut_windows,
     find_files,
     is_misplaced,
     read_questions,
+    split_windows,
 )
 from corpusforge.instances.masking import Specials
 from corpusforge.progress import Progress
@@ -60,22 +60,24 @@ def squad(
     train, dev, misplaced = _read(folder, how)
     tokenizer = load_tokenizer(model_folder)
     longest = min(how.settings.max_length or LENGTH, model.shape.longest)
-    learn, test = (cut_windows(tokenizer, part, specials.cls, specials.sep, longest) for part in (train, dev))
+    train_windows, dev_windows = (
+        split_windows(tokenizer, part, specials.cls, specials.sep, longest) for part in (train, dev)
+    )
     tuning = how.tuning(model.shape.family, "squad2" if dev.has_unanswerable else "squad")
     runs = []
     for seed in how.run_seeds():
         tuned = SpanExtractor(copy.deepcopy(model))
         fine_tune(
-            tuned, learn.inputs, torch.from_numpy(learn.targets), tuning, seed=seed, name=f"SQuAD, seed {seed}",
-            micro_tokens=batch_tokens, device=device, dtype=dtype, progress=progress,
+            tuned, train_windows.inputs, torch.from_numpy(train_windows.targets), tuning, seed=seed,
+            name=f"SQuAD, seed {seed}", micro_tokens=batch_tokens, device=device, dtype=dtype, progress=progress,
         )  # fmt: skip
-        best = answers(dev, test, scores(tuned, test.inputs, batch_tokens, dtype))
+        best = answers(dev, dev_windows, scores(tuned, dev_windows.inputs, batch_tokens, dtype))
         values = figures(dev, best, how.settings.squad_threshold)
         runs.append({"seed": seed, "score": values["f1"], **values})
     return medians(runs) | {
         "version": 2 if dev.has_unanswerable else 1,
         "questions": {"train": len(train), "dev": len(dev)},
-        "windows": {"train": len(learn), "dev": len(test)},
+        "windows": {"train": len(train_windows), "dev": len(dev_windows)},
         "misplaced": misplaced,
         "runs": runs,
         "tuning": dataclasses.asdict(tuning),
@@ -96,7 +98,7 @@ def _read(folder: str, how: FineTuning) -> tuple[Questions, Questions, int]:
 
 @dataclass(frozen=True)
 class Answers:
-    """One entry a question. ``null``: score of "no answer" minus that of the text."""
+    """One entry per question. ``null``: score of "no answer" minus that of the text."""
 
     texts: list[str]
     null: F64
@@ -127,23 +129,23 @@ def answers(questions: Questions, windows: Windows, scored: Sequence[tuple[I64, 
     W = len(windows)
     first, last = np.zeros(W, np.int64), np.zeros(W, np.int64)
     best, null = np.full(W, -np.inf), np.zeros(W)
-    for rows, some in scored:
-        first[rows], last[rows], best[rows] = best_spans(some, windows.front[rows], windows.count[rows])
-        null[rows] = some[:, 0].double().sum(-1).numpy()
+    for rows, batch in scored:
+        first[rows], last[rows], best[rows] = best_spans(batch, windows.front[rows], windows.count[rows])
+        null[rows] = batch[:, 0].double().sum(-1).numpy()
     order = np.lexsort((-best, windows.question))
     _, at = np.unique(windows.question[order], return_index=True)
     winner = order[at]  # the window of each question with the best span
     lowest = np.full(len(questions), np.inf)
     np.minimum.at(lowest, windows.question, null)  # a passage has no answer if none of its windows has one
     shift = windows.offsets[winner] - windows.front[winner]
-    known = np.isfinite(best[winner])  # else the passage has no tokens, and the answer is empty
-    begin = windows.begins[np.where(known, first[winner] + shift, -1)]
-    end = windows.ends[np.where(known, last[winner] + shift, -1)]
+    has_span = np.isfinite(best[winner])  # else the passage has no tokens, and the answer is empty
+    begin = windows.begins[np.where(has_span, first[winner] + shift, -1)]
+    end = windows.ends[np.where(has_span, last[winner] + shift, -1)]
     texts = [
         questions.passages[passage][b:e].strip()
         for passage, b, e in zip(questions.passage.tolist(), begin.tolist(), end.tolist(), strict=True)
     ]
-    return Answers(texts, lowest - np.where(known, best[winner], 0.0))
+    return Answers(texts, lowest - np.where(has_span, best[winner], 0.0))
 
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -160,21 +162,22 @@ def normalize(text: str) -> str:
 
 
 def exact_and_f1(answer: str, right: Sequence[str]) -> tuple[float, float]:
-    """Exact match and F1 over words of an answer, against the best of the right ones (none: an empty one is right).
+    """Exact match and F1 over words of an answer against the best of the right ones (none: the empty answer is right).
 
     >>> exact_and_f1("the red house", ["house", "a red barn"])
     (0.0, 0.6666666666666666)
     """
-    mine = normalize(answer)
-    rights = [text for text in map(normalize, right) if text] or [""]
-    return float(mine in rights), max(_f1(mine.split(), other.split()) for other in rights)
+    normalized = normalize(answer)
+    references = [text for text in map(normalize, right) if text] or [""]
+    f1 = max(_f1(normalized.split(), reference.split()) for reference in references)
+    return float(normalized in references), f1
 
 
 def _f1(words: list[str], right: list[str]) -> float:
     if not words or not right:
         return float(words == right)
-    both = sum((Counter(words) & Counter(right)).values())
-    return 2 * both / (len(words) + len(right))
+    common = sum((Counter(words) & Counter(right)).values())
+    return 2 * common / (len(words) + len(right))
 
 
 def figures(questions: Questions, given: Answers, threshold: float) -> dict[str, float]:
@@ -200,8 +203,8 @@ def best_threshold(raw: F64, null: F64, has_answer: Bools) -> tuple[float, float
     """The highest mean over all thresholds, and that threshold: questions with ``null`` up to it are answered."""
     order = np.argsort(null, kind="stable")
     gain = np.where(has_answer, raw, raw - 1)[order]
-    totals = (~has_answer).sum() + np.append(0.0, np.cumsum(gain))  # with none answered, one, two, ...
-    between = np.diff(null[order]) > 0  # equal scores are on one side of every threshold
+    totals = (~has_answer).sum() + np.append(0.0, np.cumsum(gain))  # with no question answered, one, two, ...
+    between = np.diff(null[order]) > 0  # a threshold cannot lie between equal scores
     totals[1:-1][~between] = -np.inf
     answered = int(totals.argmax())
     threshold = null[order][answered - 1] if answered else null.min() - 1

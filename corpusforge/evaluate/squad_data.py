@@ -1,8 +1,8 @@
 """SQuAD's JSON (Rajpurkar et al. 2016, arXiv 1606.05250; version 2: 2018, arXiv 1806.03822) as inputs of the model.
 
-train*.json and dev*.json become `Questions`, in columns, and those `Windows`: [CLS] question [SEP] part of the passage
-[SEP] as ids, with the position of each token in the passage. A passage is encoded once, whatever the number of its
-questions; one that is too long is split into windows that begin every ``STRIDE`` tokens.
+train*.json and dev*.json are read into `Questions`, in columns, and these split into `Windows`: [CLS] question [SEP]
+part of the passage [SEP] as ids, with the position of each token in the passage. A passage is encoded once, whatever
+the number of its questions; one that is too long is split into windows that begin every ``STRIDE`` tokens.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ STRIDE, QUESTION_TOKENS = 128, 64
 
 @dataclass(frozen=True)
 class Questions:
-    """Columns, one entry a question. ``passage``: its index in ``passages``; ``answers``: all right ones, none if there
-    is no answer; ``begin``: where the first begins in the passage, -1 if there is none."""
+    """Columns, one entry per question. ``passage``: index in ``passages``; ``answers``: all right ones, none if there
+    is none; ``begin``: where the first begins in the passage, -1 if there is none."""
 
     passages: list[str]
     passage: I64
@@ -37,7 +37,7 @@ class Questions:
         return len(self.texts)
 
     def pick(self, rows: I64) -> Questions:
-        """Some of the questions."""
+        """The questions ``rows``."""
         chosen = rows.tolist()
         texts, answers = [self.texts[r] for r in chosen], [self.answers[r] for r in chosen]
         return Questions(self.passages, self.passage[rows], texts, answers, self.begin[rows])
@@ -67,37 +67,36 @@ def find_files(folder: str) -> tuple[Path, Path]:
 def read_questions(path: Path) -> Questions:
     """Read a file. Raises `errors.InputUnreadable` if it is not in the format."""
     mend = "SQuAD's JSON: data, paragraphs, context and qas with id, question and answers (text, answer_start)"
-    made = Questions([], np.empty(0, np.int64), [], [], np.empty(0, np.int64))
-    passage, begin = [], []
+    passages, passage, texts, rights, begin = list[str](), list[int](), list[str](), list[list[str]](), list[int]()
     where = "data"
     try:
         for article in json.loads(path.read_text("utf-8"))["data"]:
             for paragraph in article["paragraphs"]:
-                made.passages.append(str(paragraph["context"]))
+                passages.append(str(paragraph["context"]))
                 for asked in paragraph["qas"]:
-                    where = f"question {asked.get('id', len(made.texts) + 1)!r}"
+                    where = f"question {asked.get('id', len(texts) + 1)!r}"
                     answers = [] if asked.get("is_impossible") else asked["answers"]
                     if not answers and not asked.get("is_impossible", False):
                         raise errors.InputUnreadable(str(path), f"{where} has no answers", "mark it is_impossible")
-                    made.texts.append(str(asked["question"]).strip())
-                    made.answers.append([str(answer["text"]) for answer in answers])
+                    texts.append(str(asked["question"]).strip())
+                    rights.append([str(answer["text"]) for answer in answers])
                     begin.append(int(answers[0]["answer_start"]) if answers else -1)
-                    passage.append(len(made.passages) - 1)
+                    passage.append(len(passages) - 1)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise errors.InputUnreadable(str(path), f"not as expected at {where} ({error!r})", mend) from None
     if not begin:
         raise errors.InputUnreadable(str(path), "no question in it", mend)
-    return Questions(made.passages, np.array(passage), made.texts, made.answers, np.array(begin))
+    return Questions(passages, np.array(passage), texts, rights, np.array(begin))
 
 
 @dataclass(frozen=True)
 class Windows:
-    """Inputs of the model, one entry a window.
+    """Inputs of the model, one entry per window.
 
     ``question``: its number; ``front``: tokens before the passage; ``count``: tokens of the passage in the window.
-    ``begins``, ``ends``: characters of each of these tokens in the passage, flat, those of window i from ``offsets[i]``
-    on, and a last 0. ``targets`` [W, 2]: positions of the answer's first and last token in the input, 0 ([CLS]) if the
-    window does not hold it.
+    ``begins``, ``ends``: characters of these tokens in the passage, flat, those of window i from ``offsets[i]`` on, and
+    a final 0. ``targets`` [W, 2]: positions of the answer's first and last token in the input, 0 ([CLS]) if the window
+    does not hold it.
     """
 
     inputs: Encoded
@@ -113,7 +112,7 @@ class Windows:
         return len(self.question)
 
 
-def cut_windows(tokenizer: Any, questions: Questions, cls: int, sep: int, longest: int) -> Windows:
+def split_windows(tokenizer: Any, questions: Questions, cls: int, sep: int, longest: int) -> Windows:
     """Windows of at most ``longest`` tokens over the passages of all questions."""
     tokenizer.no_truncation()
     between = tokenizer.num_special_tokens_to_add(True) - 2  # one [SEP], or two for RoBERTa
@@ -123,21 +122,21 @@ def cut_windows(tokenizer: Any, questions: Questions, cls: int, sep: int, longes
         (np.array(e.ids, np.int32), np.array(e.offsets, np.int64).reshape(-1, 2))
         for e in tokenizer.encode_batch(questions.passages, add_special_tokens=False)
     ]
-    rows, facts, spans = [], [], []
+    rows, numbers, spans = [], [], []
     for number, ids in enumerate(texts):  # a loop over questions: each is a few windows of hundreds of tokens
-        tokens, place = passages[questions.passage[number]]
+        tokens, characters = passages[questions.passage[number]]
         front = np.array([cls, *ids, *[sep] * between], np.int32)
         room = longest - len(front) - 1
-        first, last = _answer_tokens(questions, number, place)
+        first, last = _answer_tokens(questions, number, characters)
         for begin in _window_begins(len(tokens), room):
             part = slice(begin, min(begin + room, len(tokens)))
             inside = part.start <= first and last < part.stop
             shift = len(front) - begin
             targets = (first + shift, last + shift) if inside else (0, 0)
             rows.append((front, tokens[part]))
-            facts.append((number, len(front), part.stop - part.start, *targets))
-            spans.append(place[part])
-    question, of_front, count, *_ = table = np.array(facts, np.int64).T.copy()
+            numbers.append((number, len(front), part.stop - part.start, *targets))
+            spans.append(characters[part])
+    question, of_front, count, *_ = table = np.array(numbers, np.int64).T.copy()
     begins, ends = np.concatenate([*spans, np.zeros((1, 2), np.int64)]).T.copy()
     return Windows(_inputs(rows, sep), question, of_front, count, begins, ends, offsets_of(count), table[3:].T.copy())
 
@@ -152,27 +151,27 @@ def _window_begins(tokens: int, room: int) -> range:
     return range(0, max(tokens - room + step - 1, 0) // step * step + 1, step)
 
 
-def _answer_tokens(questions: Questions, number: int, place: I64) -> tuple[int, int]:
-    """First and last token of the first answer; (-1, -1) without one, or if it is not where it should be."""
+def _answer_tokens(questions: Questions, number: int, characters: I64) -> tuple[int, int]:
+    """First and last token of the first answer; (-1, -1) without one, or if it is not at its stated position."""
     begin = int(questions.begin[number])
-    if begin < 0 or not len(place):
+    if begin < 0 or not len(characters):
         return -1, -1
     answer = questions.answers[number][0]
     if not answer or questions.passages[questions.passage[number]][begin : begin + len(answer)] != answer:
         return -1, -1
-    first, last = np.searchsorted(place[:, 0], [begin, begin + len(answer) - 1], "right") - 1
+    first, last = np.searchsorted(characters[:, 0], [begin, begin + len(answer) - 1], "right") - 1
     return max(int(first), 0), max(int(last), 0)
 
 
 def is_misplaced(questions: Questions) -> Bools:
-    """Which questions have an answer that is not where it should be, so cannot be learned from. ``[questions]``."""
-    found = [
+    """Which questions have an answer that is not at its stated position, so cannot be learned. ``[questions]``."""
+    misplaced = [
         bool(answers) and questions.passages[passage][begin : begin + len(answers[0])] != answers[0]
         for answers, passage, begin in zip(
             questions.answers, questions.passage.tolist(), questions.begin.tolist(), strict=True
         )
     ]
-    return np.array(found, bool)
+    return np.array(misplaced, bool)
 
 
 def _inputs(rows: list[tuple[I32, I32]], sep: int) -> Encoded:

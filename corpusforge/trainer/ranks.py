@@ -1,12 +1,12 @@
 """Ranks: the processes of one run, one for each GPU, as `torchrun` starts them; and sharding of a model over them.
 
-A step's micro-batches are numbered, and rank r of n computes numbers r, r + n, ... Every rank adds up the gradients of
-its own, and once a step, after the last micro-batch, gradients are summed over ranks. Losses are divided by the masked
-positions of all ranks before that, so the gradient equals that of one process up to rounding. What only the host needs
-(counts, whether a signal came) goes from host to host, and nobody waits for a device.
+A step's micro-batches are numbered, and rank r of n computes numbers r, r + n, ... Every rank accumulates the gradients
+of its own, and once a step, after the last micro-batch, gradients are summed over ranks. Losses are divided by the
+masked positions of all ranks before that, so the gradient equals that of one process up to rounding. What only hosts
+need (counts, whether a signal arrived) is sent between hosts, without waiting for a device.
 
 Sharding (torch's `fully_shard`, FSDP2) splits weights, gradients and moments, for models that do not fit one GPU.
-Checkpoints know nothing of shards: they are written from gathered tensors and read before the model is sharded, so a
+Checkpoints do not depend on shards: they are written from gathered tensors and read before the model is sharded, so a
 run can be resumed sharded or not, on any number of ranks.
 """
 
@@ -28,14 +28,14 @@ from corpusforge.trainer.model import Encoder
 from corpusforge.trainer.signals import WATCHED
 
 TIMEOUT = datetime.timedelta(minutes=60)
-"""How long ranks wait for a busy one: the first writes checkpoints alone."""
+"""How long ranks wait for a busy one: only the first rank writes checkpoints."""
 
 BUCKET = 64 << 20
-"""Gradient elements summed in one call: 256 MiB of float32, far more than makes a call cheap."""
+"""Gradient elements summed in one call: 256 MiB of float32, enough to make the overhead of a call negligible."""
 
 
 class Agreed(NamedTuple):
-    """What all ranks know of a step before they compute it, summed over ranks."""
+    """What all ranks know about a step before they compute it, summed over ranks."""
 
     masked: int  # positions to predict
     pairs: int
@@ -58,7 +58,7 @@ class Ranks:
 
     def agree(self, batches: list[Batch], stop: int = 0) -> Agreed:
         """Count a step over all ranks. All ranks call this before every step."""
-        mine = Agreed(
+        own = Agreed(
             masked=sum(batch.masked_count for batch in batches),
             pairs=sum(batch.pair_count for batch in batches),
             tokens=sum(batch.tokens for batch in batches),
@@ -66,23 +66,23 @@ class Ranks:
             stop=stop,
         )
         if self.count == 1:
-            return mine
-        counts = torch.tensor([*mine[:-1], *(int(stop == number) for number in WATCHED)])
+            return own
+        counts = torch.tensor([*own[:-1], *(int(stop == number) for number in WATCHED)])
         dist.all_reduce(counts, group=_hosts())
         masked, pairs, tokens, size, *received = counts.tolist()
         signals = (int(number) for number, ranks in zip(WATCHED, received, strict=True) if ranks)
         return Agreed(masked, pairs, tokens, size, next(signals, 0))
 
     def share(self, batches: list[Batch]) -> list[Batch]:
-        """This rank's micro-batches: as many as every other rank has; if need be the last has no labels."""
-        mine = batches[self.number :: self.count]
-        if len(mine) * self.count < len(batches) or not mine:
-            mine.append(batches[self.number % len(batches)].silent())
-        return mine
+        """This rank's micro-batches: as many as every other rank has; if needed, the last one has no labels."""
+        share = batches[self.number :: self.count]
+        if len(share) * self.count < len(batches) or not share:
+            share.append(batches[self.number % len(batches)].silent())
+        return share
 
-    def numbers(self, mine: int) -> range:
-        """Numbers of this rank's ``mine`` micro-batches among those of the step."""
-        return range(self.number, self.number + mine * self.count, self.count)
+    def numbers(self, count: int) -> range:
+        """Numbers of this rank's ``count`` micro-batches among those of the step."""
+        return range(self.number, self.number + count * self.count, self.count)
 
     def total(self, sums: Tensor) -> Tensor:
         """The sum over ranks."""
@@ -108,9 +108,9 @@ class Ranks:
         """The first rank's value."""
         if self.count == 1:
             return value
-        held = [value]
-        dist.broadcast_object_list(held, src=0, group=_hosts())
-        return held[0]
+        values = [value]
+        dist.broadcast_object_list(values, src=0, group=_hosts())
+        return values[0]
 
     def wait(self) -> None:
         """Wait until every rank is here."""
@@ -119,16 +119,16 @@ class Ranks:
 
 
 def _buckets(gradients: list[Tensor]) -> Iterator[list[Tensor]]:
-    held: list[Tensor] = []
+    bucket: list[Tensor] = []
     size = 0
     for gradient in gradients:
-        if held and size + gradient.numel() > BUCKET:
-            yield held
-            held, size = [], 0
-        held.append(gradient)
+        if bucket and size + gradient.numel() > BUCKET:
+            yield bucket
+            bucket, size = [], 0
+        bucket.append(gradient)
         size += gradient.numel()
-    if held:
-        yield held
+    if bucket:
+        yield bucket
 
 
 _HOSTS: list[Any] = []
@@ -180,12 +180,12 @@ def joined(device: str) -> Iterator[Ranks]:
 def shard(
     model: Encoder, optimizer: torch.optim.Optimizer, make: Callable[[Encoder], torch.optim.Optimizer], ranks: Ranks
 ) -> torch.optim.Optimizer:
-    """Shard a model over all ranks, layer by layer; returns the optimizer of its shards, which ``make`` builds."""
+    """Shard a model over all ranks, layer by layer; returns the optimizer of its shards, which ``make`` creates."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
     from torch.distributed.tensor import distribute_tensor
 
-    names = {name: optimizer.state.get(weight, {}) for name, weight in model.named_parameters()}
+    moments = {name: optimizer.state.get(weight, {}) for name, weight in model.named_parameters()}
     mesh = init_device_mesh(model.bias.device.type, (ranks.count,))
     for layer in model.layers:
         fully_shard(layer, mesh=mesh)
@@ -193,7 +193,7 @@ def shard(
     ranks.is_sharded = True
     sharded = make(model)
     for name, weight in model.named_parameters():
-        for key, value in names[name].items():
+        for key, value in moments[name].items():
             is_sharded = isinstance(value, Tensor) and value.dim() > 0
             part: Any = weight
             sharded.state[weight][key] = distribute_tensor(value, mesh, part.placements) if is_sharded else value
@@ -204,18 +204,18 @@ def gathered(model: Encoder, optimizer: torch.optim.Optimizer) -> tuple[Encoder,
     """The full model and moments of a sharded one, on the CPU. All ranks call this; each gets all of it."""
     root: Any = model
     for module in (root, *root.layers):
-        module.reshard()  # free what a forward pass without a backward pass gathered
-    whole = Encoder(model.shape)
+        module.reshard()  # free what a forward pass without a backward pass has gathered
+    full = Encoder(model.shape)
     state: dict[Tensor, dict[str, Tensor]] = {}
-    for (name, weight), into in zip(model.named_parameters(), whole.parameters(), strict=True):
+    for (name, weight), into in zip(model.named_parameters(), full.parameters(), strict=True):
         assert weight.numel() == into.numel(), name
-        into.data.copy_(whole_tensor(weight.detach()))
-        held = optimizer.state.get(weight, {})
-        state[into] = {key: whole_tensor(torch.as_tensor(value)).cpu() for key, value in held.items()}
-    return whole, SimpleNamespace(state=state)
+        into.data.copy_(full_tensor(weight.detach()))
+        moments = optimizer.state.get(weight, {})
+        state[into] = {key: full_tensor(torch.as_tensor(value)).cpu() for key, value in moments.items()}
+    return full, SimpleNamespace(state=state)
 
 
-def whole_tensor(tensor: Tensor) -> Tensor:
+def full_tensor(tensor: Tensor) -> Tensor:
     """The full tensor of one that may be sharded. All ranks call this."""
     gather = getattr(tensor, "full_tensor", None)
     return tensor if gather is None else gather()

@@ -1,8 +1,8 @@
 """Training from one call: instances in, checkpoints and a model out.
 
-Writes ``checkpoints/step-NNNNNN/``, ``model/`` (the newest as a Hugging Face directory), ``log.jsonl`` and
-``tensorboard/``. A step is a function of its number (its batches, dropout and learning rate), so a run that was stopped
-anywhere and resumed has the same weights as one that was not, to the last bit on a CPU with as many threads.
+Writes ``checkpoints/step-NNNNNN/``, ``model/`` (the newest checkpoint as a Hugging Face directory), ``log.jsonl`` and
+``tensorboard/``. A step is a function of its number (its batches, dropout and learning rate), so a run that was
+stopped anywhere and resumed has the same weights as one that was not, to the last bit on a CPU with as many threads.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def pretrain(
     ranks: Ranks | None = None,
     began: float | None = None,
 ) -> dict[str, Any]:
-    """Train, or resume training, and return plain facts of the run (steps, tokens, losses, speed, paths).
+    """Train, or resume training, and return figures of the run (steps, tokens, losses, speed, paths).
 
     ``manifest_digest`` is the fingerprint of the data; ``recipe`` is stored in checkpoints; ``card`` fills the model
     card (see `model_card.model_card`); ``ranks``: from `ranks.joined`, by default one process; ``began``: when the time
@@ -115,13 +115,13 @@ class Run:
         self.plateau = Plateau(self.unigram)
         self.planned_for = 0.0  # the budget of the newest mark taken from a checkpoint
         self.meter = log.Meter([])
-        self.newest: Path | None = None  # checkpoint
-        self.last: dict[str, Any] = {}  # log line
+        self.newest: Path | None = None  # the newest checkpoint
+        self.last: dict[str, Any] = {}  # the last log line
         self.heldout: Loss | None = None
-        self.measured = -1  # the step of the held-out loss
+        self.measured = -1  # the step at which the held-out loss was measured
 
     def _fill_from_init(self) -> dict[str, str]:
-        """Take over the weights that a new run starts from; returns what is recorded about them."""
+        """Copy the weights that a new run starts from; returns what is recorded about them."""
         init = self.job.init
         if init is None or checkpoint.all_folders(self.output):
             return {}
@@ -134,7 +134,7 @@ class Run:
         return make_optimizer(model, plan.preset, plan.learning_rate, plan.optimizer)
 
     def train(self, *, resume: bool) -> dict[str, Any]:
-        """Take all steps that are left."""
+        """Take all remaining steps."""
         if resume:
             self._resume()
         self._set_up()
@@ -156,7 +156,7 @@ class Run:
         must_stop = self._must_stop()
         if self.heldout is None and not must_stop:
             self.heldout = self._measure()
-        if self._must_stop():  # too late for this run, which is complete, but not for stages after it
+        if self._must_stop():  # this run is complete, but stages after it must not start
             self._leave()
         return self._summary(time.perf_counter() - began, self.tokens - first_tokens)
 
@@ -202,7 +202,7 @@ class Run:
         self.shown = now
 
     def _batches(self, step: int) -> list[Batch]:
-        """What the feed makes, by the newest plan; a new plan changes no step that was already requested."""
+        """What the feed prepares, by the newest plan; a new plan changes no step that was already requested."""
         return self.job.batches(step)
 
     def _plan_first(self) -> None:
@@ -228,7 +228,7 @@ class Run:
             self._write_what_is_due()
 
     def _replay_log(self) -> None:
-        """Learn from the log about the steps done; measure a held-out loss that a signal interrupted."""
+        """Restore from the log what the steps done have shown; measure a held-out loss that a signal interrupted."""
         self.speed, self.last = log.Speed(self.job.device), self.log.newest
         logged = self.log.heldout  # empty if the run measured something else
         self.heldout = Loss(**logged) if logged.keys() == Loss.__dataclass_fields__.keys() else None
@@ -280,7 +280,7 @@ class Run:
         self._advance()
 
     def _is_spike(self, sums: torch.Tensor, norm: torch.Tensor) -> bool:
-        """Whether to skip the step, which is logged. Raises `errors.TrainingStopped` if the run ends."""
+        """Whether to skip the step; a skipped step is logged. Raises `errors.TrainingStopped` if the run ends."""
         assert self.spikes is not None
         loss, length = log.loss_of(sums), float(norm)
         reason = self.spikes.judge(loss, length, self.job.plan.part_of(self.done))
@@ -297,7 +297,7 @@ class Run:
         return True
 
     def _leave(self) -> None:
-        """Write a checkpoint of the complete steps; the gradient of an unfinished step is dropped."""
+        """Write a checkpoint of the complete steps and raise `Interrupted`; an unfinished gradient is dropped."""
         self._save()
         stopped = Interrupted(self.flag.number, self.done, str(self.newest))
         self.progress.say(str(stopped))
@@ -332,7 +332,7 @@ class Run:
             self.log.write({"step": self.done, "warning": warning})
 
     def _watch(self, values: dict[str, Any]) -> str | None:
-        """The plateau's warning, if one is due; takes log lines in order."""
+        """The plateau's warning, if one is due. Must be called with the log lines in order."""
         step, plan = values["step"], self.job.plan
         return self.plateau.watch(values, plan.progress(step), is_warming_up=step < plan.warmup_steps)
 
@@ -345,7 +345,7 @@ class Run:
         return rows
 
     def _bad_step(self, step: int, reason: str) -> errors.TrainingStopped:
-        """Why the run ends at a step (from 0). A step is a function of its number, so its batches are read again."""
+        """The error that ends the run at a step (from 0); saves the step's batches, which are read again."""
         rank = "" if self.ranks.is_first else f"-rank-{self.ranks.number}"
         path = self.output / f"bad-step-{step + 1:06d}{rank}.safetensors"
         return stopped_by(self.job.batches(step), path, f"step {step + 1}: {reason}")
@@ -362,19 +362,19 @@ class Run:
             self.budget.took("evaluate", time.perf_counter() - began)
 
     def _measure(self) -> Loss | None:
-        """The held-out loss at the length of the part; a signal ends it, unless weights are sharded: all gather."""
+        """The held-out loss at the length of the part. A signal ends it, unless sharded weights need every rank."""
         part = self.job.plan.part_of(max(self.done - 1, 0))
         may_stop = not self.ranks.is_sharded
         loss = measure_job(self.job, self.model, part, self.counts, lambda: may_stop and bool(self.flag))
         return None if self.flag else loss
 
     def _save(self) -> None:
-        """Write a checkpoint after the steps done, delete those that are not kept, and publish it.
+        """Write a checkpoint after the steps done, delete old ones, and publish it.
 
-        Raises `errors.TrainingStopped` if a loss or weight is not finite: what was written before stays.
+        Raises `errors.TrainingStopped` if a loss or weight is not finite; earlier checkpoints stay.
         """
         if self.newest == checkpoint.folder_of(self.output, self.done):
-            return  # stopped right after one: it stays as it is
+            return  # stopped right after it was written
         state, began = self._state(), time.perf_counter()
         model, optimizer = self.model, self.optimizer
         if self.ranks.is_sharded:

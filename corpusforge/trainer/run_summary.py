@@ -1,6 +1,6 @@
-"""What a run reports of itself: before its first step, at its end, and in the card of its model.
+"""What a run reports about itself: before its first step, at its end, and in the card of its model.
 
-Plain values from plain values: nothing here decides anything about training.
+Nothing here affects training.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from corpusforge.trainer.heldout import Loss
 from corpusforge.trainer.prepare import Job
 
 LISTED_DEVIATIONS = 3
-"""If there are more deviations than these, only their number is reported before the first step. Our choice."""
+"""If there are more deviations than this, only their number is reported before the first step. Our choice."""
 
 
 @dataclass(frozen=True)
 class Results:
-    """What is known of a run after some steps. ``last``: its newest log line, empty before the first."""
+    """The state of a run after some steps. ``last``: its newest log line, empty before the first."""
 
     steps: int
     tokens: int
@@ -33,7 +33,7 @@ class Results:
 
 
 def opening_lines(job: Job, *, is_resumed: bool) -> list[str]:
-    """What is reported before the first step of a process: the kernel, and of a new run where it is not its preset."""
+    """What is reported before the first step of a process: the kernel, and for a new run its deviations."""
     lines = [] if is_resumed else deviations(job)
     if len(lines) > LISTED_DEVIATIONS:
         lines = [f"it differs in {len(lines)} points, which --dry-run and the model card list"]
@@ -41,7 +41,7 @@ def opening_lines(job: Job, *, is_resumed: bool) -> list[str]:
 
 
 def card_values(job: Job, results: Results, fingerprint: str) -> dict[str, Any]:
-    """What the model card states of the training (see `model_card.model_card`)."""
+    """What the model card states about the training (see `model_card.model_card`)."""
     last, heldout = results.last, results.heldout
     training = {
         "preset": job.settings.preset,
@@ -59,8 +59,8 @@ def card_values(job: Job, results: Results, fingerprint: str) -> dict[str, Any]:
     if results.initial:
         training["started from"] = f"{Path(results.initial['folder']).name}, weights {results.initial['digest']}"
         training["of its weights"] = results.initial["filled"]
-    known = {name: value for name, value in training.items() if value is not None}
-    return {"corpus": fingerprint, "training": known, "differs": (job.settings.preset, deviations(job))}
+    measured = {name: value for name, value in training.items() if value is not None}
+    return {"corpus": fingerprint, "training": measured, "differs": (job.settings.preset, deviations(job))}
 
 
 def summary(job: Job, results: Results, *, parameters: int, seconds: float, tokens: int) -> dict[str, Any]:

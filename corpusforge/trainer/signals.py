@@ -1,6 +1,6 @@
 """Signals to stop: SIGTERM and SIGINT set a flag that the training loop checks between micro-batches.
 
-The first signal is polite; the second has the system's own effect, as the old handlers are back in place.
+After the first signal the old handlers are restored, so a second one has the system's own effect.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ WATCHED = (signal.SIGTERM, signal.SIGINT)
 
 
 class Interrupted(SystemExit):
-    """A run got a signal to stop and has written a checkpoint. ``code``: 128 + the signal, as in shells."""
+    """A run received a signal to stop and has written a checkpoint. ``code``: 128 + the signal, as in shells."""
 
     def __init__(self, number: int, step: int, checkpoint: str) -> None:
         super().__init__(128 + number)
@@ -35,7 +35,7 @@ class StopFlag:
         return self.number != 0
 
     def join(self, number: int) -> None:
-        """Take over a signal that another process of the run got; 0: none, and a signal of this process stays."""
+        """Take over a signal that another process of the run received; 0: none, and a signal of this process stays."""
         if number:
             self.number = number
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from corpusforge import seeds
 from corpusforge.trainer.batches import IGNORED, Batch
 from corpusforge.trainer.model import Encoder
-from corpusforge.trainer.ranks import Agreed, Ranks, whole_tensor
+from corpusforge.trainer.ranks import Agreed, Ranks, full_tensor
 
 SUMS = 9
 """Number of `log.FIELDS` computed here: loss, hits and count of masked tokens, of pairs, and of spans."""
@@ -113,7 +113,7 @@ def update(
 
     ``clip`` 0: no clipping. ``should_skip`` decides from the norm whether to leave the weights as they are.
     """
-    norm = whole_tensor(torch.nn.utils.clip_grad_norm_(model.parameters(), clip or float("inf")))
+    norm = full_tensor(torch.nn.utils.clip_grad_norm_(model.parameters(), clip or float("inf")))
     for group in optimizer.param_groups:
         group["lr"] = learning_rate
     if should_skip is None or not should_skip(norm):

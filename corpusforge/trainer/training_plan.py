@@ -1,9 +1,9 @@
 """The training plan: what each step of a run is, as a function of its number alone.
 
-`training_plan` fills in the preset's own numbers (settings have 0, or -1 where 0 has a meaning, for those) and divides
-the run into its parts, the short one and the full-length one. The learning rate, batch and masks of a step are
+`training_plan` fills in the preset's own numbers (a setting of 0, or of -1 where 0 has a meaning, stands for them) and
+divides the run into its parts, the short one and the full-length one. The learning rate, batch and masks of a step are
 functions of its number; under a time budget also of the *marks*, the record of how many steps were planned, which
-checkpoints and the log hold. So a resumed run never finds a schedule that ended with one of its parts.
+checkpoints and the log hold. A schedule spans all parts of a run, so a resumed run continues it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from corpusforge.sections import Pretrain
 from corpusforge.sections.presets import Preset, find_preset
 
 MOST_STEPS = 1 << 40
-"""Where the search for the number of steps that fit a budget gives up."""
+"""The largest number of steps that the search for what fits a budget considers."""
 
 ONE_CYCLE_RISE = 0.3
 """Share of the steps in which the one-cycle learning rate rises (torch, `OneCycleLR`: pct_start)."""
@@ -29,9 +29,9 @@ ONE_CYCLE_FIRST, ONE_CYCLE_LAST = 1 / 25, 1 / 25e4
 
 @dataclass(frozen=True)
 class Mark:
-    """A plan made under a time budget: from step ``step`` on, ``steps`` in all, at full length from ``switch`` on.
+    """A plan made under a time budget: from step ``step`` on, ``steps`` in total, at full length from ``switch`` on.
 
-    ``progress``: share of the schedule done at ``step``; ``seconds``: of the budget spent, for the record.
+    ``progress``: share of the schedule done at ``step``; ``seconds``: spent of the budget, for the record.
     """
 
     step: int
@@ -48,7 +48,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """A run with every number decided. ``marks``: only under a time budget, ascending by step."""
+    """A run with every number determined. ``marks``: only under a time budget, ascending by step."""
 
     preset: Preset
     steps: int
@@ -102,9 +102,9 @@ class TrainingPlan:
         return first if first == last else first + (last - first) * self.progress(step)
 
     def marked(self, mark: Mark) -> TrainingPlan:
-        """The plan with another mark; steps before it stay what they were."""
+        """The plan with one more mark; steps before it stay the same."""
         parts = list(self.parts)
-        if not self.marks:  # only the first mark sets the ramp: data already read by it cannot be planned again
+        if not self.marks:  # only the first mark sets the ramp, as data may have been read by it
             ramp = dataclasses.replace(parts[0].ramp, steps=round(self.batch_ramp_share * mark.steps))
             parts = [dataclasses.replace(part, ramp=ramp) for part in parts]
         if len(parts) > 1:
@@ -117,7 +117,7 @@ class TrainingPlan:
 
 
 def training_plan(settings: Pretrain, longest: int, mask_rate: float = 0.15) -> TrainingPlan:
-    """The plan of a run. ``longest``: tokens of the longest instance; ``mask_rate``: that the data were built for.
+    """The plan of a run. ``longest``: tokens of the longest instance; ``mask_rate``: the one the data were built with.
 
     Raises `errors.RecipeInvalid` if a batch would not hold one instance.
     """
@@ -146,8 +146,8 @@ def training_plan(settings: Pretrain, longest: int, mask_rate: float = 0.15) -> 
 
 
 def _mask_rates(settings: Pretrain, built: float) -> tuple[float, float]:
-    given = (settings.mask_rate_start, settings.mask_rate_end)
-    first, last = (rate if rate >= 0 else built for rate in given)
+    rates = (settings.mask_rate_start, settings.mask_rate_end)
+    first, last = (rate if rate >= 0 else built for rate in rates)
     return first, last
 
 
@@ -168,9 +168,9 @@ def _parts(settings: Pretrain, preset: Preset, steps: int, longest: int) -> tupl
 def _check(settings: Pretrain, plan: TrainingPlan) -> None:
     longest = plan.parts[-1].length
     for name in ("batch_tokens", "micro_batch_tokens"):
-        given = getattr(settings, name)
-        if given and given < longest:
-            what = f"{given} tokens do not hold one instance of {longest}"
+        tokens = getattr(settings, name)
+        if tokens and tokens < longest:
+            what = f"{tokens} tokens do not hold one instance of {longest}"
             raise errors.RecipeInvalid(f"pretrain.{name}", what, f"set it to {longest} or more")
     for part in plan.parts:
         smallest = part.tokens_before(part.start + 1)
@@ -183,11 +183,11 @@ def _check(settings: Pretrain, plan: TrainingPlan) -> None:
 
 
 def fitting(
-    plan: TrainingPlan, left: float, seconds_a_token: Sequence[float], *, done: int, at: int, now: float
+    plan: TrainingPlan, left: float, seconds_per_token: Sequence[float], *, done: int, at: int, now: float
 ) -> Mark:
-    """The mark from step ``at`` on with as many steps as fit into ``left`` seconds after ``done`` steps.
+    """The mark from step ``at`` on, with as many steps as fit into ``left`` seconds after ``done`` steps.
 
-    ``seconds_a_token``: one value a part; ``now``: seconds spent, for the record. A switch in the past stays there.
+    ``seconds_per_token``: one value per part; ``now``: seconds spent, for the record. A switch in the past stays there.
     """
     progress = plan.progress(at) if plan.marks else 0.0
     first = plan.parts[0]
@@ -200,7 +200,7 @@ def fitting(
     def cost(steps: int) -> float:
         parts = plan.marked(planned(steps)).parts
         tokens = [max(0, p.tokens_before(min(p.stop, steps)) - p.tokens_before(max(done, p.start))) for p in parts]
-        return sum(count * each for count, each in zip(tokens, seconds_a_token, strict=True))
+        return sum(count * each for count, each in zip(tokens, seconds_per_token, strict=True))
 
     low, high = max(done, 1), max(done, 1) + 1
     while cost(high) <= left and high < MOST_STEPS:

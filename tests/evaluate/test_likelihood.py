@@ -10,7 +10,7 @@ import torch
 
 from corpusforge.evaluate.finetune import Classifier, encode, scores
 from corpusforge.evaluate.likelihood import OnePosition, load_tokenizer, pseudo_log_likelihoods, tokenize
-from corpusforge.evaluate.squad_data import Questions, cut_windows
+from corpusforge.evaluate.squad_data import Questions, split_windows
 from corpusforge.trainer.architecture import Architecture
 from corpusforge.trainer.hf_folder import export, load_model
 from corpusforge.trainer.model import Encoder, initialize
@@ -70,7 +70,7 @@ def test_words_pairs_and_windows_are_the_tokenizers(tmp_path: Path, family: str)
     whole = " ".join(texts[0])
     answer = " ".join(texts[0][30:32])
     questions = Questions([whole], np.array([0]), [firsts[1]], [[answer]], np.array([whole.index(answer)]))
-    windows = cut_windows(load_tokenizer(folder), questions, theirs.cls_token_id, theirs.sep_token_id, 100)
+    windows = split_windows(load_tokenizer(folder), questions, theirs.cls_token_id, theirs.sep_token_id, 100)
     assert windows.inputs.ids[: windows.front[0]].tolist() == theirs(firsts[1], whole)["input_ids"][: windows.front[0]]
     holding = np.flatnonzero(windows.targets.sum(1))
     assert len(holding)

@@ -25,7 +25,7 @@ from corpusforge.evaluate.squad import (
     figures,
     squad,
 )
-from corpusforge.evaluate.squad_data import cut_windows, find_files, is_misplaced, read_questions
+from corpusforge.evaluate.squad_data import find_files, is_misplaced, read_questions, split_windows
 from corpusforge.sections import Evaluate
 from corpusforge.trainer.hf_folder import load_model
 from tests.evaluate.tiny_models import specials_of, write_checkpoint
@@ -111,7 +111,7 @@ def test_windows_hold_every_token_and_know_where_it_stands(tmp_path: Path, longe
     questions = read_questions(find_files(str(folder))[0])
     checkpoint = write_checkpoint(tmp_path / "made")
     tokenizer, specials = load_tokenizer(checkpoint), specials_of(checkpoint)
-    windows = cut_windows(tokenizer, questions, specials.cls, specials.sep, longest)
+    windows = split_windows(tokenizer, questions, specials.cls, specials.sep, longest)
     assert windows.inputs.lengths.max() <= longest
     seen: list[set[str]] = [set(), set()]
     for number in range(len(windows)):
@@ -140,7 +140,7 @@ def test_the_answer_of_a_question_is_the_best_of_its_windows(tmp_path: Path) -> 
     questions = read_questions(find_files(str(folder))[0])
     checkpoint = write_checkpoint(tmp_path / "made")
     specials = specials_of(checkpoint)
-    windows = cut_windows(load_tokenizer(checkpoint), questions, specials.cls, specials.sep, 24)
+    windows = split_windows(load_tokenizer(checkpoint), questions, specials.cls, specials.sep, 24)
     said = torch.zeros(len(windows), 24, 2)
     said[1, windows.front[1] + 2, 0] = said[1, windows.front[1] + 3, 1] = 4
     said[0, 0], said[1, 0] = torch.tensor([3.0, 3.0]), torch.tensor([1.0, 1.5])
