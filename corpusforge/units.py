@@ -1,8 +1,8 @@
 """Work units and their output: units are independent, repeatable and resumable.
 
 A unit is defined by the input alone. A shard ends where the text read reaches a fixed size, so shards are the same for
-any number of workers. After each shard an entry is written. A unit that runs again reads its entries up
-to the first whose files are missing or altered, and resumes after the last good one.
+any number of workers. After each shard an entry is written. A unit that runs again reads its entries up to the first
+whose files are missing or altered, and resumes after the last good one.
 """
 
 from __future__ import annotations

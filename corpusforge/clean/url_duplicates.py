@@ -34,7 +34,7 @@ from corpusforge.engine import Engine
 from corpusforge.progress import Progress
 from corpusforge.schemas import REJECTS
 from corpusforge.text import text_bytes
-from corpusforge.units import Advance, UnitOutput, UnitResult
+from corpusforge.units import ONE_SHARD, Advance, UnitOutput, UnitResult
 
 if TYPE_CHECKING:
     from corpusforge.documents.plan import Unit
@@ -175,7 +175,7 @@ class ScanWork:
         """Scan a unit; one that is finished is not read again."""
         from corpusforge.documents.read import read_origins
 
-        with UnitOutput(self.folder, unit.number, {"origins": (ORIGINS, "arrow")}, shard_bytes=1 << 62) as output:
+        with UnitOutput(self.folder, unit.number, {"origins": (ORIGINS, "arrow")}, ONE_SHARD) as output:
             if output.done:
                 return output.result(resumed=True)
             position = 0
