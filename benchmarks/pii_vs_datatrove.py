@@ -2,9 +2,10 @@
 
     python benchmarks/pii_vs_datatrove.py --data ../shared/data [--megabytes 16] [--rounds 3] [--show]
 
-needs ``benchmarks/requirements-datatrove.txt`` beside CorpusForge. The two do not look for the same, so what each masks
-is counted: by both (the same bytes or some of them), by one only; ``--show`` prints those. datatrove looks for no
-telephone numbers and no IPv6, so the speed with these is a row of its own. Medians of alternating rounds, by CPU time.
+needs ``benchmarks/requirements-datatrove.txt`` beside CorpusForge. The two do not search for the same, so what each
+masks is counted: by both (the same bytes or some of them), or by one only; ``--show`` prints the latter. datatrove does
+not search for telephone numbers and IPv6, so the speed with these is a row of its own. Medians of alternating rounds,
+by CPU time.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from corpusforge.clean.pii import EMAIL, IPV4, KINDS, PiiStep, find
 from corpusforge.text import text_bytes
 
 Span = tuple[int, int, int]
-"""Page, and the first and behind the last byte of what is masked there."""
+"""Page, and the range of bytes that is masked there."""
 
 
 def ours(batches: list[Any], kind: int) -> set[Span]:

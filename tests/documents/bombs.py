@@ -30,10 +30,10 @@ from tests.documents.raw_inputs import page, warc_record
 
 LIMIT = 4 << 20
 UNPACKED = 300
-"""Megabytes behind each."""
+"""Megabytes that each unpacks to."""
 
 HTML = b"Content-Type: text/html\r\n"
-AFTER = warc_record(page("The page behind it."))
+AFTER = warc_record(page("The page after it."))
 MEGABYTE = b"a" * (1 << 20)
 Pack = Callable[[bytes, bytes, bytes], bytes]
 """Packs a beginning, `UNPACKED` times a megabyte, and an end."""
@@ -87,7 +87,7 @@ def _parquet(column: pa.Array, **options: object) -> bytes:
 
 
 def _record(length: int) -> bytes:
-    """The beginning of a record that says it is so long."""
+    """The beginning of a record that claims this length."""
     whole = warc_record(b"", HTML)
     length += len(whole.partition(b"\r\n\r\n")[2]) - 4
     return whole.replace(b"Content-Length: ", b"Content-Length: %d\r\nX: " % length, 1)[:-4]

@@ -1,4 +1,4 @@
-"""Text out of HTML: three ways, pages that are too much, and what a library fails at."""
+"""Text of HTML: three extractors, pages above the limits, and failures of a library."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_trafilatura_remembers_no_pages() -> None:
 
 
 @needs_trafilatura
-def test_what_trafilatura_fails_at_is_a_reason(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_of_trafilatura_is_a_reason(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     import trafilatura
 
     def fail(*_: object, **__: object) -> str:
@@ -106,7 +106,7 @@ def test_what_trafilatura_fails_at_is_a_reason(write: Write, monkeypatch: pytest
     assert out.rejects[0]["detail"] == "trafilatura: RecursionError maximum depth"
 
 
-def test_without_trafilatura_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_trafilatura_the_error_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     check_html("main")
     monkeypatch.setitem(sys.modules, "trafilatura", None)
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
@@ -118,7 +118,7 @@ ATTRIBUTES = " ".join(f"a{i}=b" for i in range(30_000))
 
 
 @pytest.mark.parametrize(
-    ("text", "html", "said"),
+    ("text", "html", "message"),
     [
         ("<p>" * (html.MOST_TAGS + 1), "all", "tags"),
         ("<p>" * (html.MOST_TAGS_PRECISE + 1), "trafilatura", "tags"),
@@ -138,9 +138,9 @@ ATTRIBUTES = " ".join(f"a{i}=b" for i in range(30_000))
         ("<dIv\n>" * 2000 + "</div>" * 2000, "main", "2000 deep"),
     ],
 )
-def test_pages_that_are_too_much_are_refused(text: str, html: str, said: str) -> None:
+def test_pages_above_the_limits_are_refused(text: str, html: str, message: str) -> None:
     began = time.monotonic()
-    with pytest.raises(PageRefused, match=said) as caught:
+    with pytest.raises(PageRefused, match=message) as caught:
         page_text(text, html)
     assert caught.value.reason == "record:too-large"
     assert time.monotonic() - began < 2  # parsed, the last but one would take minutes
@@ -148,7 +148,7 @@ def test_pages_that_are_too_much_are_refused(text: str, html: str, said: str) ->
 
 def test_what_is_allowed_is_parsed() -> None:
     assert page_text("<div>a" * 500, "main")
-    assert page_text("<div>a" * 5000, "all")  # only the search for the main content minds the depth
+    assert page_text("<div>a" * 5000, "all")  # depth slows only the search for the main content
     assert page_text("<div>a</div>" * 5000, "main")
     assert page_text("a < b, and c < d. " * 100_000, "all")
     assert page_text(f"<script>if (1 <b {ATTRIBUTES}) f()</script><p>a", "all") == "a"  # a script has no attributes
@@ -159,7 +159,7 @@ def test_what_is_allowed_is_parsed() -> None:
 @pytest.mark.parametrize(
     "piece", ["<", "</", "<a ", "<!--", "<script>", '<a b="', "<a b=\"c'", "<a =", "<svg><script "]
 )
-def test_looking_takes_linear_time(piece: str) -> None:
+def test_counting_takes_linear_time(piece: str) -> None:
     began = time.monotonic()
     for names in ((), ("ul",)):
         html.depth(piece * 50_000, names=names)

@@ -1,4 +1,4 @@
-"""Datasets: a local folder, streamed, resumed; and what is said without the package or the dataset."""
+"""Datasets: a local folder, streamed, resumed; and errors without the package or the dataset."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def test_each_file_by_the_column_it_has(mixed: Path) -> None:
     assert _texts(mixed, ReadOptions(text_column="text, content,body")) == ["one", "three", "two"]
 
 
-def test_a_file_with_none_of_them_is_told_before_any_work(mixed: Path) -> None:
+def test_a_file_with_none_of_them_is_reported_before_any_work(mixed: Path) -> None:
     with pytest.raises(errors.InputUnreadable, match=r"c\.parquet.*there are: body"):
         _texts(mixed, ReadOptions(text_column="text,content"))
     with pytest.raises(errors.InputUnreadable, match=r"b\.jsonl\.gz.*there are: content"):

@@ -1,4 +1,4 @@
-"""Parquet: types, cuts by row group, files that are none."""
+"""Parquet: types, cuts by row group, files that are not Parquet."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_missing_column_is_named(tmp_path: Path, columns: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize("data", [b"", b"garbage", b"PAR1garbagePAR1"])
-def test_what_is_no_parquet_is_an_error(tmp_path: Path, data: bytes) -> None:
+def test_a_file_that_is_not_parquet_is_an_error(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "a.parquet"
     path.write_bytes(data)
     if not data:
@@ -85,7 +85,7 @@ def test_a_damaged_row_group_is_one_reject(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("at", [0, 0.7])
-def test_going_on_behind_a_damaged_row_group_is_exact(tmp_path: Path, at: float) -> None:
+def test_resuming_after_a_damaged_row_group_is_exact(tmp_path: Path, at: float) -> None:
     path = _damaged(tmp_path / "a.parquet", 0, at)
     whole = read_all(path)
     ids = [row["id"] for row in whole.documents]

@@ -1,4 +1,4 @@
-"""Headers of Parquet pages: against what Arrow says of the whole column, and for bytes that are none."""
+"""Headers of Parquet pages: against Arrow's metadata of the whole column, and for arbitrary bytes."""
 
 from __future__ import annotations
 

@@ -33,7 +33,9 @@ PACK = [bytes, gzip.compress, zstandard.compress, bz2.compress, lzma.compress]
         lambda t: t.encode("cp1252"),
     ],
 )
-def test_texts_in_any_dress(write: Write, encode: Callable[[str], bytes], pack: Callable[[bytes], bytes]) -> None:
+def test_any_encoding_and_compression(
+    write: Write, encode: Callable[[str], bytes], pack: Callable[[bytes], bytes]
+) -> None:
     path = write("a.txt", pack(encode(PARAGRAPHS)))
     assert read_all(path).texts == [PARAGRAPHS]
     expected = ["Erster Absatz, schön.\nZweite Zeile.", "Zweiter Absatz.", "Dritter, über alles."]

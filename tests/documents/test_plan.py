@@ -1,4 +1,4 @@
-"""Planning: what is found, how it is named, grouped and cut."""
+"""Planning: which files are found, how they are named, grouped and cut."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_relative_path_gives_the_same_sources(write: Write, tmp_path: Path, mo
     assert _sources("*/b.txt") == ["in/b.txt"]
 
 
-def test_a_file_named_twice_is_read_once_and_names_that_collide_are_told_apart(write: Write, tmp_path: Path) -> None:
+def test_a_file_given_twice_is_read_once_and_colliding_names_are_distinguished(write: Write, tmp_path: Path) -> None:
     for name in ("p/x/a.txt", "q/x/a.txt", "q/b.txt"):
         write(name, b"text")
     assert _sources(tmp_path / "p", tmp_path / "p/x") == ["x/a.txt"]
@@ -146,7 +146,7 @@ def test_formats_by_name_and_content(write: Write, name: str, content: bytes, ex
     assert plan_units([str(write(name, content))])[0].parts[0].format == expected
 
 
-def test_what_cannot_be_told_is_an_error(write: Write) -> None:
+def test_an_unknown_format_is_an_error(write: Write) -> None:
     with pytest.raises(errors.InputUnreadable, match="format cannot be detected"):
         plan_units([str(write("a.bin", b"\0\1\2\3" * 99))])
 
@@ -157,7 +157,7 @@ def test_no_path_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("path", ["missing.txt", "empty", "no*match"])
-def test_nothing_there_is_an_error(tmp_path: Path, path: str) -> None:
+def test_a_path_without_files_is_an_error(tmp_path: Path, path: str) -> None:
     (tmp_path / "empty").mkdir()
     for base in (str(tmp_path), f"file://{tmp_path}"):
         with pytest.raises(errors.InputMissing):

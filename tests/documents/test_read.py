@@ -1,4 +1,4 @@
-"""Reading a unit: batches, and going on where an earlier run stopped."""
+"""Reading a unit: batches, and resuming where an earlier run stopped."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def test_a_page_becomes_a_document_with_its_origin(write: Write) -> None:
         (warc_record(gzip.compress(page("x"))[:-9], HTML + b"Content-Encoding: gzip\r\n"), "record:unreadable", None),
     ],
 )  # fmt: skip
-def test_what_is_no_page_has_a_reason(write: Write, record: bytes, reason: str, detail: str | None) -> None:
+def test_records_that_are_not_pages_have_a_reason(write: Write, record: bytes, reason: str, detail: str | None) -> None:
     out = read_all(write("a.warc", record))
     assert out.reasons == [reason]
     if detail:
@@ -76,7 +76,7 @@ def _zstd(data: bytes) -> bytes:
         ("Content-Encoding: zstd", _zstd),
         ("Transfer-Encoding: chunked", _chunked),
         ("Transfer-Encoding: chunked\r\nContent-Encoding: gzip", lambda b: _chunked(gzip.compress(b))),
-        # What crawlers that decode bodies leave behind: headers that are no longer true.
+        # Crawlers that decode bodies leave headers that are no longer true.
         ("Content-Encoding: gzip", bytes),
         ("Content-Encoding: deflate", bytes),
         ("Content-Encoding: br", bytes),
@@ -119,7 +119,7 @@ def test_headers_that_end_in_a_bare_line_feed(write: Write) -> None:
 
 
 @pytest.mark.parametrize("codec", ["gzip", "zstd", "plain"])
-def test_reading_goes_on_behind_damage(write: Write, codec: str) -> None:
+def test_reading_resumes_after_damage(write: Write, codec: str) -> None:
     packed = {"gzip": gzip.compress, "zstd": _zstd, "plain": bytes}[codec]
     noise = random.Random(1).randbytes(4000).hex()
     records = [packed(warc_record(page(f"{i} {noise}"))) for i in range(5)]
@@ -127,7 +127,7 @@ def test_reading_goes_on_behind_damage(write: Write, codec: str) -> None:
     if codec == "plain":
         broken[:6] = b"XXXX/1"
     elif codec == "zstd":
-        broken[4:12] = b"\xff" * 8  # FastWARC does not look at zstd's checksums
+        broken[4:12] = b"\xff" * 8  # FastWARC does not check zstd's checksums
     else:
         broken[len(broken) // 2] ^= 0x55
     out = read_all(write("a.warc", b"".join([*records[:2], bytes(broken), *records[3:]])))
@@ -188,7 +188,7 @@ def test_a_wrapped_address_is_unwrapped(write: Write) -> None:
     assert out.documents[0]["url"] == "http://a.example/b c"
 
 
-def test_codings_on_top_of_each_other_end(write: Write) -> None:
+def test_nested_codings_are_limited(write: Write) -> None:
     body = gzip.compress(gzip.compress(page("twice")))
     fine = warc_record(body, HTML + b"Content-Encoding: gzip, identity, gzip\r\n")
     many = warc_record(body, HTML + b"Content-Encoding: " + b"gzip," * 6 + b"\r\n")

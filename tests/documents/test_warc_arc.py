@@ -1,4 +1,4 @@
-"""ARC: both versions, lines of other shapes, lengths that lie."""
+"""ARC: both versions, malformed lines, wrong lengths."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def test_record_lines_of_both_versions(write: Write, line: bytes) -> None:
     assert out.documents[0]["url"].startswith("http://a.example/")
 
 
-def test_an_arc_is_known_by_its_content(write: Write) -> None:
+def test_an_arc_is_recognized_by_its_content(write: Write) -> None:
     assert read_all(write("a.bin", gzip.compress(_record("one")))).texts == ["one"]
 
 
 @pytest.mark.parametrize(
     "rubbish", [b"rubbish\nmore\n\nrubbish\n", b"http://a.example/ 1.2.3.4 20040511211249 text/html -7\n"]
 )
-def test_reading_goes_on_behind_rubbish(write: Write, rubbish: bytes) -> None:
+def test_reading_resumes_after_rubbish(write: Write, rubbish: bytes) -> None:
     out = read_all(write("a.arc", HEAD + _record("one") + rubbish + _record("two")))
     assert out.texts == ["one", "two"]
     assert out.reasons == ["record:not-response", "record:unreadable"]

@@ -7,13 +7,13 @@ import re
 
 
 def normalised(url: str) -> str:
-    """Without every scheme (and ``www.`` behind it), tracking parameters, and slashes at the end."""
+    """Without every scheme (and a ``www.`` after it), tracking parameters, and slashes at the end."""
     without = re.sub("http://www[.]|https://www[.]|http://|https://", "", url)
     for sign in re.finditer(r"\?", without):
         rest = without[sign.end() :]
         if rest.startswith(("utm_", "ref", "feed")):
-            _, newline, behind = without[sign.start() :].partition("\n")
-            without = without[: sign.start()] + ("\n" + normalised_tail(behind) if newline else "")
+            _, newline, rest = without[sign.start() :].partition("\n")
+            without = without[: sign.start()] + ("\n" + normalised_tail(rest) if newline else "")
             break
     while without.endswith("/"):
         without = without[:-1]
@@ -21,7 +21,7 @@ def normalised(url: str) -> str:
 
 
 def normalised_tail(text: str) -> str:
-    """The parameters of the lines behind the first (no real URL has any)."""
+    """The lines after the first without parameters (no real URL has any)."""
     return re.sub(r"\?(utm_|ref|feed).*", "", text)
 
 

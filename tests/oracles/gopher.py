@@ -120,7 +120,7 @@ def covered_characters(words: list[str], n: int) -> int:
 
 
 def characters_in_turn(words: list[str], n: int) -> int:
-    """The same, but behind a duplicate n-gram reading goes on at its end."""
+    """The same, but after a duplicate n-gram reading continues at its end."""
     seen: set[tuple[str, ...]] = set()
     place = total = 0
     while place + n <= len(words):

@@ -1,4 +1,4 @@
-"""Tags of a page, one at a time, and how deep elements lie in each other: the oracle of `documents.html`."""
+"""Tags of a page, one at a time, and the depth of nested elements: the oracle of `documents.html`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SPACE = " \t\n\r\f"
 
 
 def depth(page: str, names: set[str]) -> int:
-    """The most of these open at once; an end without a beginning of its name is passed over."""
+    """The most of these open at once; an end tag without a begin tag of its name is ignored."""
     open_: Counter[str] = Counter()
     most = 0
     for tag in re.finditer(r"<(/?)([a-zA-Z][a-zA-Z0-9-]{0,7})", page):
@@ -27,7 +27,7 @@ def tokens(page: str) -> list[tuple[str, int]]:
     while (at := page.find("<", at)) >= 0:
         at += 1
         if page.startswith("!--", at):
-            at = _behind_comment(page, at + 3)
+            at = _after_comment(page, at + 3)
         elif re.match("/?[a-zA-Z]", page[at : at + 2]):
             name, count, at = _tag(page, at)
             found.append((name, count))
@@ -37,7 +37,7 @@ def tokens(page: str) -> list[tuple[str, int]]:
     return found
 
 
-def _behind_comment(page: str, at: int) -> int:
+def _after_comment(page: str, at: int) -> int:
     short = re.match("-?>", page[at : at + 2])
     end = short or re.compile("--!?>").search(page, at)
     return at + short.end() if short else end.end() if end else len(page)
@@ -61,11 +61,11 @@ def _tag(page: str, at: int) -> tuple[str, int, int]:
         while value < len(page) and page[value] in SPACE:
             value += 1
         if value < len(page) and page[value] == "=":
-            at = _behind_value(page, value + 1)
+            at = _after_value(page, value + 1)
     return name, count, at + 1
 
 
-def _behind_value(page: str, at: int) -> int:
+def _after_value(page: str, at: int) -> int:
     while at < len(page) and page[at] in SPACE:
         at += 1
     if at < len(page) and page[at] in "\"'":
