@@ -14,10 +14,10 @@ OLD = f'{HEAD}[max_line_breaks_a_word]\nvalue = 0.5\nsource = "by eye"\n'
 NEW = f'{HEAD}[max_questions_a_word]\nvalue = 0.2\nsource = "by eye"\n'
 
 FIELD = '    max_questions_a_word: float = rule(0.0, "question marks for each word, at most")\n'
-CODE = """def _judge(found: Findings, rules: FinewebRules) -> None:
-    marks = np.asarray(pc.count_substring(found.texts, "?")).astype(np.int64)
-    share = shares(marks, found.words.counts)
-    found.at_most("page:questions", "question marks a word", share, rules.max_questions_a_word)
+CODE = """def _judge(findings: Findings, rules: FinewebRules) -> None:
+    marks = np.asarray(pc.count_substring(findings.texts, "?")).astype(np.int64)
+    share = shares(marks, findings.words.counts)
+    findings.at_most("page:questions", "question marks a word", share, rules.max_questions_a_word)
 """
 
 
