@@ -109,7 +109,7 @@ def _regrouped(source: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _whole_lines(source: Iterator[bytes], offset: int, limit: int) -> Iterator[Lines]:
-    """Cut a stream where lines end; at most ``limit`` bytes of an unfinished line are held."""
+    """Cut a stream where lines end; at most ``limit`` bytes of an unfinished line are in memory."""
     pending: list[bytes] = []  # the beginning of a line, without its end
     size, damage = 0, None
     try:

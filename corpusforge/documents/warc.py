@@ -190,7 +190,7 @@ def is_arc(head: bytes) -> bool:
 
 
 def _arc_records(file: BinaryIO, limit: int) -> Iterator[Raw]:
-    """Every record of the file; at most ``limit`` bytes of one are held."""
+    """Every record of the file; at most ``limit`` bytes of one are in memory."""
     content = _Content(file)
     lost = False  # whether the last line was not a record
     while True:
