@@ -20,10 +20,11 @@ from pathlib import Path
 import pyarrow
 from soak_corpus import CHINESE, ENGLISH, Pages, sentences_of, write
 
+NEGATIVES = ["--set", "instances.negatives_megabytes=16"]
 FORMATS = {
     "doc-sentences": [],
-    "segment-pair": ["--masking", "static"],
-    "sentence-pair": ["--masking", "static", "--mask-unit", "whole-word"],
+    "segment-pair": ["--masking", "static", *NEGATIVES],
+    "sentence-pair": ["--masking", "static", "--mask-unit", "whole-word", *NEGATIVES],
 }
 """Formats of build-instances, with further flags."""
 
@@ -55,7 +56,7 @@ def measure(
         command("train-vocab", str(cleaned), "--output", str(vocab), "--size", "8192", *more)
     for name, options in FORMATS.items():
         build = ["build-instances", str(cleaned), "--vocab", str(vocab), "--output", f"{built}-{name}"]
-        command(*build, "--format", name, "--set", "instances.negatives_megabytes=16", *options, *more)
+        command(*build, "--format", name, *options, *more)
     for method in METHODS:
         dedupe = ["dedupe", str(cleaned), "--output", f"{scratch}/{method}", "--method", method]
         sentences = ["--sentences", "builtin"] if method == "lines" else []

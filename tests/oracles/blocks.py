@@ -17,7 +17,7 @@ def doc_sentences(sentences: list[list[int]], length: int) -> list[list[int]]:
 
 
 def full_sentences(documents: list[list[list[int]]], length: int, separator: int) -> list[list[int]]:
-    """The same across documents, with ``separator`` where two of them meet inside a block."""
+    """The same across documents, with ``separator`` between two of them inside a block."""
     room, blocks, block = length - 2, [], []
     for document in documents:
         new = bool(block)

@@ -10,7 +10,7 @@ from tests.oracles.c4_tfds import Verdict
 
 
 def clean_page(text: str, rules: Any, count_sentences: Callable[[str], int], badwords: Iterable[str] = ()) -> Verdict:
-    """What becomes of one page."""
+    """The result for one page."""
     whole = whole_reason(text, rules)
     if whole:
         return Verdict(None, whole, [])
@@ -33,7 +33,7 @@ def clean_page(text: str, rules: Any, count_sentences: Callable[[str], int], bad
 
 
 def whole_reason(text: str, rules: Any) -> str | None:
-    """Why a page is dropped as it came."""
+    """Why a page is dropped before its lines are judged."""
     paragraphs = [line for line in text.split("\n") if len(line) >= rules.min_paragraph_characters]
     if rules.max_page_characters and len(text) > rules.max_page_characters:
         return "page:too-long"
@@ -47,7 +47,7 @@ def whole_reason(text: str, rules: Any) -> str | None:
 
 
 def line_reason(line: str, rules: Any, badwords: Iterable[str]) -> tuple[str | None, str]:
-    """The reason that takes a stripped line or its page, and the line without its citations."""
+    """The reason that drops a stripped line or its page, and the line without its citations."""
     if not line:
         return "line:blank", line
     words = line.split()

@@ -12,7 +12,7 @@ LONGEST_PAGE, LONGEST_WORD, FEWEST_WORDS, FEWEST_SENTENCES = 190_000, 1_000, 5, 
 
 
 class Verdict(NamedTuple):
-    """``text``: what the cleaner yields, None where it drops the page. ``lines``: ``(number, reason)`` of dropped
+    """``text``: what the cleaner yields, None if it drops the page. ``lines``: ``(number, reason)`` of dropped
     lines, of kept pages only."""
 
     text: str | None
@@ -21,7 +21,7 @@ class Verdict(NamedTuple):
 
 
 def line_reason(line: str) -> tuple[str | None, str]:
-    """The reason that takes a stripped line or its page, and the line without its citations."""
+    """The reason that drops a stripped line or its page, and the line without its citations."""
     if not line:
         return "line:blank", line
     if any(len(word) > LONGEST_WORD for word in line.split()):
@@ -40,7 +40,7 @@ def line_reason(line: str) -> tuple[str | None, str]:
 
 
 def clean_page(text: str, count_sentences: Callable[[str], int]) -> Verdict:
-    """What becomes of one page."""
+    """The result for one page."""
     if len(text) > LONGEST_PAGE:
         return Verdict(None, "page:too-long", [])
     kept, dropped = [], []
@@ -60,7 +60,7 @@ def clean_page(text: str, count_sentences: Callable[[str], int]) -> Verdict:
 
 
 def bad_word(text: str, entries: Iterable[str], *, edges: bool) -> bool:
-    """Whether a text holds a bad word."""
+    """Whether a text contains a bad word."""
     either = "|".join(re.escape(entry) for entry in entries)
     pattern = rf"(?:\W|^)({either})(?:\W|$)" if edges else either
     return re.search(pattern, text.lower()) is not None

@@ -1,4 +1,4 @@
-"""URLs as tensorflow-datasets 4.9.10 has them, one at a time (facts of its ``text/c4_utils.py``)."""
+"""URLs as tensorflow-datasets 4.9.10 normalizes them, one at a time (facts of its ``text/c4_utils.py``)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def normalised_tail(text: str) -> str:
 
 
 def number(url: str) -> int:
-    """The MD5 of a normalised URL as a number."""
+    """The MD5 of a normalized URL as a number."""
     return int(hashlib.md5(url.encode()).hexdigest(), 16)
 
 
 def domain_of(url: str) -> str:
-    """The host of a URL, lower case, without user, port and the dot at its end."""
+    """The host of a URL, lower case, without user, port and trailing dot."""
     scheme = re.match(r"([a-zA-Z][a-zA-Z0-9+.-]*:)?//", url)
     rest = url[scheme.end() :] if scheme else url
     host = re.split(r"[/?#\\]", rest, maxsplit=1)[0].rpartition("@")[2]

@@ -26,7 +26,7 @@ def words(text: str) -> list[str]:
 
 
 def contaminated(text: str, evaluation: list[str], length: int) -> bool:
-    """Whether a text holds ``length`` words in a row of a longer one, or all words of one of at least eight."""
+    """Whether a text contains ``length`` consecutive words of a longer text, or all words of one of at least eight."""
     known = set()
     for other in evaluation:
         found = words(other)

@@ -1,4 +1,4 @@
-"""Figures of agreement from their textbook definitions, one example at a time."""
+"""Measures of agreement from their textbook definitions, one example at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def accuracy(predicted: list[int], labels: list[int]) -> float:
 
 
 def f1(predicted: list[int], labels: list[int], of: int) -> float:
-    """Harmonic mean of precision and recall of one class; 0 where there is nothing of it."""
+    """Harmonic mean of precision and recall of one class; 0 if the class does not occur."""
     both = sum(p == y == of for p, y in zip(predicted, labels, strict=True))
     said, asked = predicted.count(of), labels.count(of)
     if not said or not asked or not both:

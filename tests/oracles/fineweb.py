@@ -1,4 +1,4 @@
-"""The rules of FineWeb, page by page: what `corpusforge.clean.fineweb` must say.
+"""The rules of FineWeb, page by page: the oracle of `corpusforge.clean.fineweb`.
 
 Written from Penedo et al. 2024 (arXiv 2406.17557), section 3.6, and the meaning of the fields of `FinewebRules`.
 """
@@ -11,7 +11,7 @@ from tests.oracles.gopher import duplicates
 
 
 def first_broken(text: str, rules: Any) -> str:
-    """The reason for which a page goes, or "kept"."""
+    """The reason why a page is dropped, or "kept"."""
     lines = [line for line in text.split("\n") if line.strip()]
     if not lines:
         return "page:no-lines"

@@ -1,4 +1,4 @@
-"""The rules of Gopher, page by page and word by word: what `corpusforge.clean.gopher` must say.
+"""The rules of Gopher, page by page and word by word: the oracle of `corpusforge.clean.gopher`.
 
 Written from Rae et al. 2021 (arXiv 2112.11446), appendix A.1.1 and table A1; where the paper leaves things open, as the
 fields of `GopherRules` say.
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def first_broken(text: str, rules: Any) -> str:
-    """The reason for which a page goes, or "kept"."""
+    """The reason why a page is dropped, or "kept"."""
     return quality(text, rules) or repetition(text, rules) or "kept"
 
 
@@ -84,7 +84,7 @@ def repetition(text: str, rules: Any) -> str | None:
 
 
 def duplicates(pieces: list[str]) -> list[str]:
-    """Those equal to an earlier one."""
+    """The ones equal to an earlier one."""
     seen: set[str] = set()
     found = []
     for piece in pieces:

@@ -20,6 +20,6 @@ def words(text: str, segmentation: Gpt2Segmentation) -> list[str]:
 
 
 def encode(rows: Iterable[str], vocab: Vocab) -> list[list[int]]:
-    """Ids of each row; special tokens in the text mean nothing, and none are added."""
+    """Ids of each row; special tokens in the text are ordinary text, and none are added."""
     library = vocab.library_tokenizer(added=False)
     return [library.encode(row, add_special_tokens=False).ids for row in rows]

@@ -22,7 +22,7 @@ def depth(page: str, names: set[str]) -> int:
 
 
 def tokens(page: str) -> list[tuple[str, int]]:
-    """Every tag: its name, with "/" before it where it is an end, and how many attributes it has."""
+    """Every tag: its name, with "/" before it if it is an end tag, and its number of attributes."""
     found, at = [], 0
     while (at := page.find("<", at)) >= 0:
         at += 1

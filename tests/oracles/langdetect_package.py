@@ -26,7 +26,7 @@ def factory() -> Any:
 
 
 def probabilities(text: str) -> list[float]:
-    """What the package finds for every language; zeros where it raises."""
+    """The package's probability of every language; zeros if it raises."""
     detector = factory().create()
     detector.append(text)
     try:
@@ -38,7 +38,7 @@ def probabilities(text: str) -> list[float]:
 
 
 def best(text: str) -> tuple[str | None, float]:
-    """The first of the package's answers, as C4 looks at it; None where it raises or has no answer."""
+    """The first of the package's answers, as C4 reads it; None if it raises or has no answer."""
     detector = factory().create()
     try:
         detector.append(text)

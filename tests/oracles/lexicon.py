@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def joined(rows, phrases):
-    """For each word of each row whether it belongs to the one before; ``phrases``: tuples of words."""
+    """For each word of each row, whether it continues the phrase of the one before; ``phrases``: tuples of words."""
     found = []
     for words in rows:
         flags, at = [], 0

@@ -1,4 +1,4 @@
-"""WordPiece learned by likelihood, as plainly as it can be said: everything is counted again before every merge."""
+"""WordPiece learned by likelihood, as plainly as possible: everything is counted again before every merge."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 
 
 def learn(words: dict[str, int], first: list[str], room: int, min_pair: int) -> list[str]:
-    """Pieces from ``first`` on: the pair of the highest count(ab) / (count(a) count(b)) is merged, again and again."""
+    """Pieces from ``first`` on: the pair of the highest count(ab) / (count(a) count(b)) is merged repeatedly."""
     pieces = list(first)
     spelled = [([w[0], *(f"##{c}" for c in w[1:])], n) for w, n in words.items()]
     spelled = [(parts, n) for parts, n in spelled if set(parts) <= set(pieces)]

@@ -1,4 +1,4 @@
-"""The slow, obvious near repeats: every pair of items looked at one by one, components by walking.
+"""The slow, obvious near-duplicates: every pair of items compared, components found by walking.
 
 Shares with the real one the sentence splitter, the document key, the multipliers and the choice of bands.
 """
@@ -31,14 +31,14 @@ class Setup(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The earlier item that an item repeats."""
+    """The earlier item that an item duplicates."""
 
     earlier: Item
     similarity: float
 
 
 def order_of(documents: dict[str, str], keep: str = "hash") -> dict[str, tuple[int, int]]:
-    """What orders documents; the smaller is the earlier."""
+    """The sort key of documents; the smaller is the earlier one."""
     before = {name: -len(text.encode()) if keep == "longest" else 0 for name, text in documents.items()}
     return {name: (before[name], xxhash.xxh3_64_intdigest(name.encode())) for name in documents}
 
@@ -52,7 +52,7 @@ class Signed(NamedTuple):
 
 
 def sign_items(documents: dict[str, str], setup: Setup) -> dict[Item, Signed]:
-    """Every item that has words. Those of the same shingles are the same."""
+    """Every item with words. Items with the same shingles are the same."""
     found = {}
     for name, text in documents.items():
         raw = text.encode()
@@ -71,7 +71,7 @@ def sign_items(documents: dict[str, str], setup: Setup) -> dict[Item, Signed]:
 
 
 def repeats(documents: dict[str, str], setup: Setup, keep: str = "hash") -> dict[Item, list[Found]]:
-    """For every item that repeats an earlier one all those that it was found to repeat."""
+    """For every duplicate, all earlier items that it duplicates."""
     signed, ranks = sign_items(documents, setup), order_of(documents, keep)
     ordered = sorted(signed, key=lambda item: (ranks[item[0]], item[1]))
     found: dict[Item, list[Found]] = {}
@@ -109,7 +109,7 @@ def overlap(left: Item, right: Item, setup: Setup) -> bool:
 
 
 def best(found: dict[Item, list[Found]], ranks: dict[str, tuple[int, int]]) -> dict[Item, Found]:
-    """Of each item the most similar earlier one, of equals the first."""
+    """The most similar earlier item of each item; the first if several are equal."""
     return {
         item: min(many, key=lambda f: (-f.similarity, ranks[f.earlier[0]], f.earlier[1]))
         for item, many in found.items()
@@ -117,7 +117,7 @@ def best(found: dict[Item, list[Found]], ranks: dict[str, tuple[int, int]]) -> d
 
 
 def groups(found: dict[Item, list[Found]]) -> list[set[str]]:
-    """Documents that hang together."""
+    """Connected documents."""
     joined: list[set[str]] = []
     for item, many in found.items():
         group = {item[0], *(f.earlier[0] for f in many)}

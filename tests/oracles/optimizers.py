@@ -1,4 +1,4 @@
-"""Optimisers in plain Python floats, a number at a time, as their papers and repositories write them."""
+"""Optimizers in plain Python floats, one number at a time, as their papers and repositories write them."""
 
 from __future__ import annotations
 

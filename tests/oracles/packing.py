@@ -1,4 +1,4 @@
-"""Best-fit-decreasing as a person would write it: one instance after the other."""
+"""Best-fit-decreasing, written plainly: one instance at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pseudo-log-likelihoods as plainly as they can be said: one sentence, one token, one forward pass of transformers."""
+"""Pseudo-log-likelihoods as plainly as possible: one sentence, one token, one forward pass of transformers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 
 
 def score(model: Any, tokenizer: Any, sentence: str, form: str) -> float:
-    """Of one sentence, by a masked language model of transformers."""
+    """The score of one sentence, by a masked language model of transformers."""
     encoded = tokenizer(sentence, return_tensors="pt")
     ids, words, total = encoded["input_ids"], encoded.word_ids(0), 0.0
     for at in range(1, ids.shape[1] - 1):

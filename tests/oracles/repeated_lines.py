@@ -22,7 +22,7 @@ def _rank(page: Page) -> tuple[str, int]:
 
 
 def dedupe(pages: list[Page], *, min_sentences: int, count_sentences: Callable[[str], int]) -> dict[str, str]:
-    """What stays, ``{id: text}``."""
+    """The kept text, ``{id: text}``."""
     best: dict[str, tuple[str, int]] = {}
     for page in pages:
         for line in page.text.split("\n"):

@@ -1,4 +1,4 @@
-"""Running mean and deviation with weights, from all values again each time."""
+"""Running mean and deviation with weights, computed from all values each time."""
 
 from __future__ import annotations
 

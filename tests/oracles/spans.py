@@ -1,4 +1,4 @@
-"""The slow, obvious exact-spans: Python strings, dictionaries and loops; one document after the other.
+"""The slow, obvious exact-spans: Python strings, dictionaries and loops; one document at a time.
 
 Shares with the real one only the sentence splitter and the document key.
 """
@@ -15,7 +15,7 @@ from corpusforge.sentences import splitter
 
 
 class Outcome(NamedTuple):
-    """Documents that stay ``{id: text}`` and audit rows as in REPEATS."""
+    """Kept documents ``{id: text}`` and audit rows as in REPEATS."""
 
     documents: dict[str, str]
     repeats: list[tuple[Any, ...]]

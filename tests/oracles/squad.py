@@ -1,4 +1,4 @@
-"""SQuAD's figures one step at a time: what its scripts compute, told plainly."""
+"""SQuAD's figures one step at a time: what its scripts compute, written plainly."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 
 
 def words(text: str) -> list[str]:
-    """Lower case; punctuation cut out; then whole words a, an, the left out."""
+    """Lower case; without punctuation; then without the words a, an, the."""
     letters = "".join(character for character in text.lower() if character not in PUNCTUATION)
     found, word = [], ""
     for character in letters + " ":
@@ -53,7 +53,7 @@ def best_span(first: list[float], last: list[float], longest: int) -> float:
 
 
 def best_mean(raw: list[float], null: list[float], has_answer: list[bool]) -> float:
-    """The best mean of any threshold: a question whose ``null`` is above it is said to have no answer."""
+    """The best mean of any threshold: a question whose ``null`` is above it counts as having no answer."""
     means = []
     for threshold in [min(null) - 1, *null]:
         counted = [float(not has) if n > threshold else r for r, n, has in zip(raw, null, has_answer, strict=True)]

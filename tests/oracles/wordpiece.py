@@ -26,6 +26,6 @@ def count(texts: Iterable[str], normalization: BertSegmentation) -> dict[str, in
 
 
 def encode(sentences: Iterable[str], vocab: Vocab) -> list[list[int]]:
-    """Ids of each sentence; special tokens in the text mean nothing, and none are added."""
+    """Ids of each sentence; special tokens in the text are ordinary text, and none are added."""
     library = vocab.library_tokenizer(added=False)
     return [library.encode(sentence, add_special_tokens=False).ids for sentence in sentences]
