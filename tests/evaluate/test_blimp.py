@@ -61,7 +61,7 @@ def test_pseudo_log_likelihood_is_the_plain_loop_over_transformers(model_folder:
 
 @given(st.lists(st.lists(st.integers(0, 3), max_size=5), min_size=1, max_size=5))
 def test_every_question_is_asked_once_of_the_right_row(sentences: list[list[int]]) -> None:
-    """``sentences``: each token's word and id in one: 0 goes on with the word before it."""
+    """``sentences``: each token's word and id in one: 0 continues the word before it."""
     words = [np.cumsum([0, *(token > 0 for token in tokens)])[1:].tolist() for tokens in sentences]
     ids = [[1, *(10 + token for token in tokens), 2] for tokens in sentences]
     flat = Sentences(

@@ -1,4 +1,4 @@
-"""GLUE's files: each in its own format, folders of one's own, and what is wrong with bad ones; a task end to end."""
+"""GLUE's files: each in its own format, other folders, errors of bad files; a task end to end."""
 
 from __future__ import annotations
 

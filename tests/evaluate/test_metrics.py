@@ -46,7 +46,7 @@ def test_correlations_are_those_of_scipy() -> None:
 
 
 def test_matthews_of_cola_by_hand() -> None:
-    """tp 6, fp 3, tn 1, fn 2: 6 * 1 - 3 * 2 = 0; and a model that says one thing of everything has 0."""
+    """tp 6, fp 3, tn 1, fn 2: 6 * 1 - 3 * 2 = 0; and a model that predicts one class for everything has 0."""
     predicted, labels = [1] * 9 + [0] * 3, [1] * 6 + [0] * 3 + [0] + [1] * 2
     assert metrics.classification(np.array(predicted), np.array(labels), 2)["matthews"] == 0.0
     assert metrics.classification(np.ones(5, np.int64), np.array([1, 0, 1, 1, 0]), 2)["matthews"] == 0.0

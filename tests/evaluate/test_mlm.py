@@ -1,4 +1,4 @@
-"""The held-out loss against a plain loop, the unigram line against counts by hand."""
+"""The held-out loss against a plain loop, the unigram loss against counts by hand."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from corpusforge.trainer.step import gradients
 
 
 class Stopping(Silent):
-    """Sends a rank a signal behind a step."""
+    """Sends a rank a signal after a step."""
 
     def __init__(self, step: int, number: int) -> None:
         self.step, self.number, self.done = step, number, 0

@@ -1,4 +1,4 @@
-"""What a model begins as: the sizes and constants its paper has, the first weights, the tied decoder."""
+"""A new model: the sizes and constants of its paper, the initial weights, the tied decoder."""
 
 from __future__ import annotations
 

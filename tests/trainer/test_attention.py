@@ -17,7 +17,7 @@ from corpusforge.trainer.model import Encoder, initialize
 from corpusforge.trainer.prepare import Job, prepare
 from corpusforge.trainer.step import compiled, gradients
 from tests.made_up_instances import Data
-from tests.trainer.training_runs import Said, logged, train
+from tests.trainer.training_runs import RecordedProgress, logged, train
 
 pytest_plugins = ["tests.made_up_data"]
 MakeData = Callable[..., Data]
@@ -32,10 +32,10 @@ def test_packing_is_a_matter_of_kernels(make_data: MakeData, small_run: Pretrain
     data, found = make_data(pairs=True), []
     for packing in (True, False):
         settings = dataclasses.replace(small_run, dropout=0.0, packing=packing)
-        said = Said()
-        facts = train(data, tmp_path / str(packing), settings, progress=said)
+        recorded = RecordedProgress()
+        facts = train(data, tmp_path / str(packing), settings, progress=recorded)
         kernel = "packed, grouped kernel" if packing else "padded rows"
-        assert f"attention: {kernel}" in said.lines
+        assert f"attention: {kernel}" in recorded.lines
         assert logged(tmp_path / str(packing))[0]["attention"] == facts["attention"] == kernel
         assert estimate(data.instances, settings, vocab_folder=data.vocabulary)["attention"] == kernel
         found.append(facts)

@@ -1,4 +1,4 @@
-"""Tensors hold what the shards hold, and packed instances are the same to the model as those in rows of their own."""
+"""Tensors equal the shards, and packed instances give the same results as instances in separate rows."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_packed_is_padded(family: str, fixed: bool) -> None:
 @draws(60)
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=12), st.booleans())
 def test_every_kernel_is_attention_under_a_block_mask(lengths: list[int], is_sorted: bool) -> None:
-    """`grouped` and `jagged` against the obvious oracle: one row, a mask that keeps instances apart."""
+    """`grouped` and `jagged` against the obvious oracle: one row and a mask that separates instances."""
     sizes = np.array(sorted(lengths) if is_sorted else lengths)
     N = int(sizes.sum())
     projected = torch.randn(N, 3, 2, 8, generator=torch.Generator().manual_seed(N), requires_grad=True)
@@ -137,7 +137,7 @@ def test_every_kernel_is_attention_under_a_block_mask(lengths: list[int], is_sor
 
 
 def test_rows_of_a_set_length_are_taken_too() -> None:
-    """As the loader packs them: several rows, each with a rest of padding."""
+    """As the loader packs them: several rows, each padded at its end."""
     shape, rows = shape_of("roberta", pairs=True), made_up_rows([20, 9, 9, 30, 5])
     padded = outcome(shape, made_of(rows, 1, packing=False, segments=False, pairs=True))
     laid = lay_out(rows, np.array([3, 2]), 40, 1)

@@ -1,4 +1,4 @@
-"""A budget of time: what is planned fits it, whatever was guessed; and a run is a function of its plans."""
+"""A time budget: plans fit it, however wrong the first estimate; and a run is a function of its plans."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from corpusforge.trainer.cost import estimate as plan_of
 from corpusforge.trainer.prepare import Job, prepare
 from corpusforge.trainer.training_plan import Mark, TrainingPlan, training_plan
 from tests.made_up_instances import Data
-from tests.trainer.training_runs import Said, stop_at, train
+from tests.trainer.training_runs import RecordedProgress, stop_at, train
 
 pytest_plugins = ["tests.made_up_data"]
 
@@ -43,7 +43,7 @@ class Clock:
 
 
 def simulate(job: Job, monkeypatch: pytest.MonkeyPatch, seconds: float, *, guess: float, extra: float) -> Job:
-    """A run whose tokens cost 1 ms (2 ms behind the switch), ``guess`` times less at first sight; each tenth step
+    """A run whose tokens cost 1 ms (2 ms after the switch), ``guess`` times less at first sight; each tenth step
     there is something that takes ``extra``, and once more at the end."""
     clock = Clock()
     monkeypatch.setattr(budget_module, "time", clock)
@@ -88,7 +88,7 @@ def test_a_run_ends_with_its_budget(
 
 
 def test_steps_behind_a_plan_do_not_change_with_it(make_data: MakeData, small_run: Pretrain) -> None:
-    """What has been asked of the feed is what a new plan would make."""
+    """Steps already requested from the feed are the same under a new plan."""
     data = make_data()
     settings = under("60s", small_run, mask_rate_start=0.3, mask_rate_end=0.15, batch_ramp=0.5)
     job = prepare(data.instances, settings, vocab_folder=data.vocabulary)
@@ -116,7 +116,7 @@ def test_a_budget_and_steps_exclude_each_other(small_run: Pretrain) -> None:
         training_plan(dataclasses.replace(small_run, budget="1m"), 48)
 
 
-class Impatient(Said):
+class Impatient(RecordedProgress):
     """Sends SIGTERM after three seconds: the bar moves by seconds."""
 
     def advance(self, amount: int) -> None:
@@ -141,7 +141,7 @@ def replayed(settings: Pretrain, marks: list[Mark]) -> TrainingPlan:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """A clock on which each step takes a tenth of a second, whatever else the machine does."""
+    """A clock by which each step takes a tenth of a second, however busy the machine is."""
     clock, update = Clock(), run.update
 
     def updated(*positional: Any, **named: Any) -> Any:

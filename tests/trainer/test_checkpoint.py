@@ -23,7 +23,7 @@ from corpusforge.trainer.prepare import prepare
 from tests.instances.test_build import SETTINGS as BUILT
 from tests.instances.test_build import VOCAB, build
 from tests.made_up_instances import Data
-from tests.trainer.training_runs import Said, assert_equal_runs, logged, stop_at, train
+from tests.trainer.training_runs import RecordedProgress, assert_equal_runs, logged, stop_at, train
 
 pytest_plugins = ["tests.made_up_data"]
 
@@ -132,16 +132,16 @@ def test_a_signal_leaves_a_valid_checkpoint_and_its_exit_code(
 
         return ask
 
-    said = Said()
+    recorded = RecordedProgress()
     with monkeypatch.context() as patch, pytest.raises(SystemExit) as stopped:
         if at == "step":
-            said = Said(5, lambda: os.kill(os.getpid(), number))
+            recorded = RecordedProgress(5, lambda: os.kill(os.getpid(), number))
         elif at == "evaluation":
             patch.setattr(heldout, "batch_losses", asking(heldout.batch_losses))
         else:
             place = {"checkpoint": "save", "publish": "publish"}[at]
             patch.setattr(checkpoint, place, asking(getattr(checkpoint, place)))
-        train(data, tmp_path / "out", settings, progress=said)
+        train(data, tmp_path / "out", settings, progress=recorded)
     assert stopped.value.code == code
     newest = checkpoint.all_folders(tmp_path / "out")[0]
     assert newest.name == "step-000005"
@@ -157,9 +157,9 @@ def test_a_checkpoint_cut_short_is_skipped(make_data: MakeData, small_run: Pretr
     stop_at(data, tmp_path / "stopped", settings, 7)
     path = tmp_path / "stopped/checkpoints/step-000007" / name
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    said = Said()
-    train(data, tmp_path / "stopped", settings, resume=True, progress=said)
-    assert any("skipping broken checkpoint step-000007" in line for line in said.lines)
+    recorded = RecordedProgress()
+    train(data, tmp_path / "stopped", settings, resume=True, progress=recorded)
+    assert any("skipping broken checkpoint step-000007" in line for line in recorded.lines)
     assert_equal_runs(tmp_path / "straight", tmp_path / "stopped")
 
 
@@ -204,7 +204,7 @@ def test_the_newest_and_the_best_are_kept(
 def test_a_resumed_run_has_the_cards_of_one_that_was_not(
     make_data: MakeData, small_run: Pretrain, tmp_path: Path
 ) -> None:
-    """Behind step 8 the held-out loss is that of step 5, which the process before has measured."""
+    """After step 8 the held-out loss is that of step 5, measured by the process before."""
     data, settings = make_data(), dataclasses.replace(small_run, checkpoint_steps=8)
     train(data, tmp_path / "straight", settings)
     stop_at(data, tmp_path / "stopped", settings, 7)

@@ -1,4 +1,4 @@
-"""A preset says where a run is not what was published, and says nothing of what is."""
+"""Every deviation from the published training is reported, and nothing else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from corpusforge.trainer.cost import estimate, parameters
 from corpusforge.trainer.deviations import PUBLISHED, deviations
 from corpusforge.trainer.prepare import prepare
 from tests.made_up_instances import Data
-from tests.trainer.training_runs import Said, train
+from tests.trainer.training_runs import RecordedProgress, train
 
 pytest_plugins = ["tests.made_up_data"]
 
@@ -29,7 +29,7 @@ ALWAYS = (
     "optimizer adamw (paper: bert-adam)",
     "the short part reads parts",
 )
-"""Of a run as published on the made-up data: what no setting mends."""
+"""Deviations that no setting removes, of a run as published on generated data."""
 
 
 def lines_of(data: Data, settings: Pretrain, **instances: object) -> list[str]:
@@ -75,16 +75,16 @@ def test_what_is_changed_is_told_with_the_value_of_the_paper(make_data: MakeData
 
 def test_the_plan_tells_them(make_data: MakeData, small_run: Pretrain) -> None:
     data = make_data()
-    told = estimate(data.instances, small_run, vocab_folder=data.vocabulary)
-    assert [told["part_1"], told["part_2"]]
-    lines = [str(value) for key, value in told.items() if key.startswith("differs_")]
+    figures = estimate(data.instances, small_run, vocab_folder=data.vocabulary)
+    assert [figures["part_1"], figures["part_2"]]
+    lines = [str(value) for key, value in figures.items() if key.startswith("differs_")]
     assert lines == lines_of(data, small_run)
 
 
 def test_a_run_tells_them_before_its_first_step_and_once(
     make_data: MakeData, small_run: Pretrain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data, first, again, few = make_data(), Said(), Said(), Said()
+    data, first, again, few = make_data(), RecordedProgress(), RecordedProgress(), RecordedProgress()
     train(data, tmp_path / "out", small_run, progress=first)
     train(data, tmp_path / "out", small_run, progress=again, resume=True)
     expected = deviations(prepare(data.instances, small_run, vocab_folder=data.vocabulary))

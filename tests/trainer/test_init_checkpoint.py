@@ -1,4 +1,4 @@
-"""Runs that begin from a checkpoint of transformers: its weights to the bit, its output, and clear errors."""
+"""Runs that start from a checkpoint of transformers: its weights to the bit, its output, and clear errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from corpusforge.trainer.init_checkpoint import fill
 from corpusforge.trainer.model import Encoder, initialize
 from corpusforge.trainer.prepare import prepare
 from tests.made_up_instances import Data
-from tests.trainer.training_runs import Said, assert_equal_runs, stop_at, train
+from tests.trainer.training_runs import RecordedProgress, assert_equal_runs, stop_at, train
 
 transformers = pytest.importorskip("transformers")
 
@@ -136,7 +136,7 @@ def test_old_names_pickles_and_half_precision(make_data: MakeData, small_run: Pr
 
 
 class Wicked:
-    """A pickle that would write a file where it is opened."""
+    """A pickle that would write a file if it were opened."""
 
     def __reduce__(self) -> Any:
         return Path.touch, (Path("opened"),)
@@ -193,9 +193,9 @@ def test_a_run_goes_on_from_it_and_says_so(make_data: MakeData, small_run: Pretr
     data, folder = make_data(pairs=True), tmp_path / "theirs"
     their_model(data, folder, "BertForMaskedLM", initializer_range=0.02)
     run = dataclasses.replace(small_run, init=str(folder))
-    said = Said()
-    train(data, tmp_path / "straight", run, progress=said)
-    assert any("initialized: pooler, pair head" in line for line in said.lines)
+    recorded = RecordedProgress()
+    train(data, tmp_path / "straight", run, progress=recorded)
+    assert any("initialized: pooler, pair head" in line for line in recorded.lines)
     stop_at(data, tmp_path / "stopped", run, 3)
     train(data, tmp_path / "stopped", run, resume=True)
     assert_equal_runs(tmp_path / "straight", tmp_path / "stopped")
@@ -205,8 +205,8 @@ def test_a_run_goes_on_from_it_and_says_so(make_data: MakeData, small_run: Pretr
     state = json.loads((checkpoint.all_folders(tmp_path / "stopped")[0] / "state.json").read_text())
     assert len(state["initial"]["digest"]) == 32
     again = dataclasses.replace(small_run, init=str(tmp_path / "straight"))  # and from a run of ours
-    assert train(data, tmp_path / "again", again, progress=said)["steps"] == 10
-    assert "left out: nothing" in said.lines[-1] or any("initialized: nothing" in line for line in said.lines)
+    assert train(data, tmp_path / "again", again, progress=recorded)["steps"] == 10
+    assert "left out: nothing" in recorded.lines[-1] or any("initialized: nothing" in line for line in recorded.lines)
 
 
 def test_what_does_not_fit_is_one_line(make_data: MakeData, small_run: Pretrain, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Log lines: their fields, and where they go beside the file."""
+"""Log lines: their fields, and the trackers that receive them."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ FIELDS = (
 @pytest.mark.parametrize("pairs", [False, True])
 def test_a_line_has_every_field(make_data: MakeData, small_run: Pretrain, tmp_path: Path, pairs: bool) -> None:
     train(make_data(pairs=pairs), tmp_path / "out", dataclasses.replace(small_run, log_steps=1))
-    told = [json.loads(line) for line in (tmp_path / "out/log.jsonl").read_text().splitlines()]
-    steps = [line for line in told if "mlm_loss" in line]
+    lines = [json.loads(line) for line in (tmp_path / "out/log.jsonl").read_text().splitlines()]
+    steps = [line for line in lines if "mlm_loss" in line]
     assert [line["step"] for line in steps] == list(range(1, 11))
     for line in steps:
         assert set(FIELDS) <= set(line)

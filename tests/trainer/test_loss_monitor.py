@@ -1,4 +1,4 @@
-"""Spikes are found, skipped or end the run, also a resumed one; the plateau at the unigram entropy gives a warning."""
+"""Spikes are detected and skipped, or end the run, also a resumed one; the plateau gives a warning."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from corpusforge.trainer.loss_monitor import DECAY, MOST_IN_A_ROW, QUIET_STEPS, 
 from corpusforge.trainer.prepare import Job, prepare
 from tests.made_up_instances import Data
 from tests.oracles.running import running
-from tests.trainer.training_runs import Said, assert_equal_runs, logged, stop_at, train
+from tests.trainer.training_runs import RecordedProgress, assert_equal_runs, logged, stop_at, train
 
 pytest_plugins = ["tests.made_up_data"]
 
@@ -71,7 +71,7 @@ def test_too_many_in_a_row() -> None:
 
 
 def leaping(monkeypatch: pytest.MonkeyPatch, steps: tuple[int, ...], factor: float = 1e3) -> None:
-    """Losses of some steps (from 0) leap: their gradient is too large by as much."""
+    """Losses of some steps (from 0) spike: their gradient is larger by the same factor."""
     really = run.gradients
     monkeypatch.setattr(loss_monitor, "QUIET_STEPS", 2)
 
@@ -213,12 +213,12 @@ def test_a_run_says_and_logs_it_and_a_resumed_one_does_not_say_it_twice(
     make_data: MakeData, small_run: Pretrain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loss_monitor, "LEAST_STEPS", 3)
-    data, said = make_data(), Said()
+    data, recorded = make_data(), RecordedProgress()
     still = dataclasses.replace(small_run, learning_rate=1e-9, log_steps=1)
-    train(data, tmp_path / "straight", still, progress=said)
-    assert sum("unigram entropy" in line for line in said.lines) == 1
-    assert said.noted[-1].startswith("loss ")
-    assert "unigram" in said.noted[-1]
+    train(data, tmp_path / "straight", still, progress=recorded)
+    assert sum("unigram entropy" in line for line in recorded.lines) == 1
+    assert recorded.noted[-1].startswith("loss ")
+    assert "unigram" in recorded.noted[-1]
     stop_at(data, tmp_path / "stopped", still, 5)
     train(data, tmp_path / "stopped", still, resume=True)
     assert logged(tmp_path / "straight") == logged(tmp_path / "stopped")

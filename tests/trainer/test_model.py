@@ -1,4 +1,4 @@
-"""Every family: learns one batch by heart, is resumed to the bit, and goes out as a model transformers knows."""
+"""Every family: memorizes one batch, resumes to the bit, and is exported as a model that transformers loads."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_spans_are_needed_and_said_to_be(make_data: MakeData, small_run: Pretrai
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("pairs", [False, True])
 def test_presets_have_the_sizes_of_transformers_models(preset: str, pairs: bool) -> None:
-    """Counted without memory; SpanBERT's span boundary head is not theirs."""
+    """Counted on the meta device; transformers has no span boundary head."""
     transformers = pytest.importorskip("transformers")
     chosen = PRESETS[preset]
     if pairs and (chosen.family == "roberta" or chosen.has_boundary_head):
@@ -262,7 +262,7 @@ def test_flops_are_those_that_torch_counts(make_data: MakeData, small_run: Pretr
 def test_a_shared_layer_is_sharded_as_others_are(
     corpusforge: Commands, make_data: MakeData, small_run: Pretrain, tmp_path: Path
 ) -> None:
-    """ALBERT's one layer is gathered and parted again each time it is applied; LAMB's norms are of whole weights."""
+    """ALBERT's one layer is gathered and resharded each time it is applied; LAMB's norms are of full weights."""
     changes = {"steps": 4, "dropout": 0.0, "optimizer": "lamb", "micro_batch_tokens": 100, "log_steps": 1}
     run, data = settings_of("albert-tiny", small_run, **changes), make_data(pairs=True)
     launch(corpusforge, data, tmp_path / "one", run, 1)

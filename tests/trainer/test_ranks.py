@@ -1,4 +1,4 @@
-"""Two ranks are one, in loss and gradient; they stop together, and a run goes on from any number to any other."""
+"""Two ranks equal one in loss and gradient; they stop together, and any number can resume any other."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MakeData = Callable[..., Data]
 
 
 def launch(corpusforge: Commands, data: Data, output: Path, settings: Pretrain, ranks: int, **more: Any) -> int:
-    """Run the script on so many ranks, each a process as torchrun would start it; gives the first exit code."""
+    """Run the script on several ranks, each a process as torchrun would start it; gives the first exit code."""
     task: dict[str, Any] = {"data": data.instances, "vocabulary": data.vocabulary, "output": str(output)}
     task |= {"settings": dataclasses.asdict(settings), "gradient": False, "stop": None, "resume": True} | more
     with socket.socket() as free:
@@ -71,7 +71,7 @@ def quick_run(small_run: Pretrain) -> Pretrain:
 
 @pytest.mark.slow
 def test_two_ranks_are_one(corpusforge: Commands, make_data: MakeData, quick_run: Pretrain, tmp_path: Path) -> None:
-    """In every loss, the gradient of a step, and the weights behind four; packed, padded and sharded."""
+    """In every loss, the gradient of a step, and the weights after four; packed, padded and sharded."""
     data = make_data(pairs=True)
     assert launch(corpusforge, data, tmp_path / "one", quick_run, 1, gradient=True) == 0
     expected = load_file(tmp_path / "one/gradient.safetensors")
@@ -97,7 +97,7 @@ def test_two_ranks_are_one(corpusforge: Commands, make_data: MakeData, quick_run
 def test_ranks_stop_together_and_any_number_goes_on(
     corpusforge: Commands, make_data: MakeData, quick_run: Pretrain, tmp_path: Path
 ) -> None:
-    """The signal reaches one rank only; the run goes on from two sharded ranks to one, and to two."""
+    """The signal reaches one rank only; the run resumes from two sharded ranks on one, and on two."""
     data = make_data()
     launch(corpusforge, data, tmp_path / "straight", quick_run, 1)
     settings = dataclasses.replace(quick_run, checkpoint_steps=1000, sharding="fsdp")
@@ -125,7 +125,7 @@ def test_two_ranks_go_on_to_the_bit(
 def test_two_ranks_begin_from_a_checkpoint_as_one_does(
     corpusforge: Commands, make_data: MakeData, quick_run: Pretrain, tmp_path: Path
 ) -> None:
-    """Sharded and not; and stopped and gone on with, when the checkpoint it began from counts no more."""
+    """Sharded and not; and resumed, when the checkpoint it started from no longer matters."""
     data = make_data(pairs=True)
     train(data, tmp_path / "first", dataclasses.replace(quick_run, learning_rate=3e-3), seed=5)
     begun = dataclasses.replace(quick_run, init=str(tmp_path / "first/model"), learning_rate=1e-4)
@@ -144,11 +144,11 @@ def test_two_ranks_begin_from_a_checkpoint_as_one_does(
 
 
 def test_signals_of_several_ranks_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each rank may have got another one, or none; what a rank got itself is never forgotten."""
+    """Each rank may have received another one, or none; a rank never forgets its own."""
     for mine, theirs in ((0, 0), (0, 2), (2, 0), (15, 0), (2, 15), (15, 15), (2, 2)):
 
-        def summed(told: torch.Tensor, group: Any, theirs: int = theirs) -> None:
-            told += torch.tensor([3, 0, 5, 7, int(theirs == 15), int(theirs == 2)])
+        def summed(counts: torch.Tensor, group: Any, theirs: int = theirs) -> None:
+            counts += torch.tensor([3, 0, 5, 7, int(theirs == 15), int(theirs == 2)])
 
         monkeypatch.setattr(ranks, "_HOSTS", [None])
         monkeypatch.setattr(ranks.dist, "all_reduce", summed)

@@ -1,4 +1,4 @@
-"""Exactness of a run: resumed anywhere it is the run that was never stopped."""
+"""Exactness of a run: resumed anywhere, it equals the run that was never stopped."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from corpusforge.trainer import checkpoint, heldout, log, run
 from corpusforge.trainer.hf_folder import load_model
 from corpusforge.trainer.prepare import prepare
 from tests.made_up_instances import Data, write_vocabulary
-from tests.trainer.training_runs import Said, assert_equal_runs, steady, stop_at, train
+from tests.trainer.training_runs import RecordedProgress, assert_equal_runs, steady, stop_at, train
 
 pytest_plugins = ["tests.made_up_data"]
 
@@ -96,7 +96,7 @@ def test_a_killed_process_leaves_a_valid_checkpoint(make_data: MakeData, small_r
 def test_a_signal_behind_the_last_step_is_not_lost(
     make_data: MakeData, small_run: Pretrain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
-    """Else `corpusforge run` would go on to the next stage as if nobody had asked it to stop."""
+    """Otherwise `corpusforge run` would continue with the next stage despite the signal."""
     data, calls = make_data(), []
     straight = train(data, tmp_path / "straight", small_run)
     place: Any = heldout if at == "measure" else checkpoint
@@ -125,10 +125,10 @@ def test_a_broken_checkpoint_is_skipped(make_data: MakeData, small_run: Pretrain
     with (newest / "optimizer.safetensors").open("r+b") as file:
         file.seek(200)
         file.write(b"\xff\xff\xff\xff")
-    said = Said()
-    train(data, tmp_path / "stopped", often, resume=True, progress=said)
-    assert any("skipping broken checkpoint step-000005" in line for line in said.lines)
-    assert any("after step 4" in line for line in said.lines)
+    recorded = RecordedProgress()
+    train(data, tmp_path / "stopped", often, resume=True, progress=recorded)
+    assert any("skipping broken checkpoint step-000005" in line for line in recorded.lines)
+    assert any("after step 4" in line for line in recorded.lines)
     assert_equal_runs(tmp_path / "straight", tmp_path / "stopped")
     names = [folder.name for folder in checkpoint.all_folders(tmp_path / "stopped")]
     assert names == ["step-000010", "step-000008", "step-000006"]
@@ -203,9 +203,9 @@ def test_broken_newer_checkpoints_go_before_the_one_just_written(
     if keep == 1:
         shutil.copytree(output / "checkpoints/step-000005", output / "checkpoints/step-000004")
     settings = dataclasses.replace(small_run, keep_checkpoints=keep, checkpoint_steps=1)
-    said = Said(6, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    recorded = RecordedProgress(6, lambda: os.kill(os.getpid(), signal.SIGTERM))
     with pytest.raises(SystemExit):
-        train(data, output, settings, resume=True, progress=said)
+        train(data, output, settings, resume=True, progress=recorded)
     names = [folder.name for folder in checkpoint.all_folders(output)]
     assert names == ["step-000006", "step-000005"][:keep]
     assert checkpoint.what_is_wrong(output / "checkpoints/step-000006") is None
@@ -253,7 +253,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_batch(
 def test_weights_that_are_no_numbers_are_never_a_checkpoint(
     make_data: MakeData, small_run: Pretrain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Loss and gradient of the step were finite, and the next one is not taken any more."""
+    """Loss and gradient of the step were finite, and no further step is taken."""
     really = run.update
 
     def update(model: Any, *arguments: Any, **more: Any) -> Any:
@@ -300,7 +300,7 @@ def test_tensorboard_and_families(make_data: MakeData, small_run: Pretrain, tmp_
 def test_instances_longer_than_the_published_models(
     make_data: MakeData, small_run: Pretrain, tmp_path: Path, preset: str
 ) -> None:
-    """Rows of 1,021 tokens are padded to 1,024: there has to be a position for each."""
+    """Rows of 1,021 tokens are padded to 1,024: each needs a position."""
     data = make_data(count=3, longest=1021)
     changes = {"preset": preset, "steps": 2, "batch_tokens": 1100, "micro_batch_tokens": 4096, "short_length": 2000}
     facts = train(data, tmp_path / "out", dataclasses.replace(small_run, **changes))

@@ -1,4 +1,4 @@
-"""Asked to stop through the command line: a checkpoint, and the exit code shells know."""
+"""Signals to a command: a checkpoint, and the exit code that shells expect."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ threads = 1
 
 @pytest.fixture
 def run_folder(make_data: Callable[..., Data], tmp_path: Path) -> Path:
-    """A run whose instances are there and whose model is not."""
+    """A run that has its instances but no model yet."""
     data, folder = make_data(), tmp_path / "run"
     shutil.copytree(data.instances, folder / "instances")
     shutil.copytree(data.vocabulary, folder / "instances/vocab")
@@ -58,8 +58,8 @@ def test_exit_codes_through_the_command_line(run_folder: Path, sent: signal.Sign
     while process.poll() is None and time.monotonic() - began < 60 and not (log.exists() and log.stat().st_size):
         time.sleep(0.05)
     process.send_signal(sent)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 128 + sent, said
-    assert "Traceback" not in said
+    _, progress = process.communicate(timeout=60)
+    assert process.returncode == 128 + sent, progress
+    assert "Traceback" not in progress
     assert checkpoint.what_is_wrong(checkpoint.all_folders(model)[0]) is None
     assert not (model / "manifest.json").exists()

@@ -1,4 +1,4 @@
-"""A step's gradient does not depend on how the step is cut into micro-batches."""
+"""A step's gradient does not depend on how the step is divided into micro-batches."""
 
 from __future__ import annotations
 

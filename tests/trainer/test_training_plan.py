@@ -162,7 +162,7 @@ def test_a_resumed_run_is_bit_equal_inside_every_schedule(
 def test_a_switch_that_is_resumed_carries_no_schedule_that_has_ended(
     make_data: MakeData, small_run: Pretrain, tmp_path: Path
 ) -> None:
-    """A run of the short part alone has decayed to nothing; gone on with, the rate is that of the whole run."""
+    """A run of the short part alone has decayed to nothing; resumed, the rate is that of the full run."""
     data, step_by_step = make_data(), dataclasses.replace(small_run, log_steps=1, decay="linear-hf")
     train(data, tmp_path / "whole", step_by_step)
     train(data, tmp_path / "parts", dataclasses.replace(step_by_step, steps=6, short_share=1.0))

@@ -19,8 +19,8 @@ from corpusforge.trainer.run import pretrain
 from tests.made_up_instances import Data
 
 
-class Said:
-    """A Progress that remembers what was said, and may be told to do something at a step."""
+class RecordedProgress:
+    """A Progress that records what it is given, and may call a function at a step."""
 
     def __init__(self, at: int = -1, then: Callable[[], None] = lambda: None) -> None:
         self.lines: list[str] = []
@@ -49,10 +49,10 @@ def train(data: Data, output: Path, settings: Pretrain, **more: Any) -> dict[str
 
 
 def stop_at(data: Data, output: Path, settings: Pretrain, step: int) -> None:
-    """Train, and be sent SIGTERM behind a step."""
-    said = Said(step, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    """Train, and receive SIGTERM after a step."""
+    recorded = RecordedProgress(step, lambda: os.kill(os.getpid(), signal.SIGTERM))
     with pytest.raises(SystemExit) as stopped:
-        train(data, output, settings, progress=said)
+        train(data, output, settings, progress=recorded)
     assert stopped.value.code == 143
     assert checkpoint.all_folders(output)[0].name == f"step-{step:06d}"
 
@@ -67,14 +67,14 @@ def assert_equal_runs(one: Path, other: Path) -> None:
 
 
 def logged(run: Path) -> list[dict[str, Any]]:
-    """Log lines without what depends on the clock."""
+    """Log lines without the values that depend on the clock."""
     lines = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
     measured = ("tokens_per_second", "data_wait", "memory", "mfu")
     return [{k: v for k, v in line.items() if k not in measured} for line in lines]
 
 
 def steady(facts: dict[str, Any]) -> dict[str, Any]:
-    """Facts of a run without its folder and clock."""
+    """Figures of a run without its folder and clock."""
     clock = ("seconds", "tokens_per_second")
     paths = ("model", "checkpoint", "best_checkpoint", "log")
     return {k: v for k, v in facts.items() if k not in (*clock, *paths)}
