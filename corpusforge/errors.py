@@ -40,6 +40,14 @@ class RecipeInvalid(CorpusForgeError):
     """A recipe, a flag or a rule pack has an unknown key or an unacceptable value."""
 
 
+class FilterFailed(CorpusForgeError):
+    """A filter of the user's own raised, returned what it must not, or cannot be sent to workers or digested."""
+
+
+class KeywordInvalid(CorpusForgeError, TypeError):
+    """A keyword of a function of `corpusforge` that it does not have."""
+
+
 class ResourceMissing(CorpusForgeError):
     """A word list, sentence model or other fetched resource is not on this machine."""
 

@@ -9,12 +9,14 @@ import json
 import pickle
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import corpusforge as cf
 from corpusforge import errors, recipe
 from corpusforge.beam.engine import JOBS
 from corpusforge.beam.graph import ReadList
@@ -36,6 +38,7 @@ RUNS_CODE = {
 
 ALLOWED = {
     ("beam/graph.py", "pickle.loads"): "a list that this run wrote: the graph holds its SHA-256",
+    ("clean/filters.py", "cloudpickle.loads"): "a function that this run sent to its own workers",
     ("trainer/hf_folder.py", "torch.load"): "weights_only=True (tested below), which makes only tensors",
 }
 """Exceptions, with their reasons."""
@@ -66,7 +69,7 @@ def test_no_module_can_run_code_from_data(path: Path) -> None:
             assert {k.arg: getattr(k.value, "value", None) for k in node.keywords}.get("weights_only") is True, place
         if isinstance(node, ast.keyword) and node.arg in ("allow_pickle", "trust_remote_code"):
             assert isinstance(node.value, ast.Constant) and node.value.value is False, place
-        if isinstance(node, ast.Import | ast.ImportFrom) and place != "beam/graph.py":
+        if isinstance(node, ast.Import | ast.ImportFrom) and place not in ("beam/graph.py", "clean/filters.py"):
             names = [alias.name for alias in node.names] + [getattr(node, "module", None) or ""]
             assert not {"pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"} & set(names), place
 
@@ -166,3 +169,16 @@ def test_a_tar_file_is_never_unpacked(tmp_path: Path) -> None:
     assert {pair.paradigm for pair in pairs} == {"x"}
     assert sorted(tmp_path.parent.rglob("*")) == before
     assert not Path("/tmp/outside-of-corpusforge.jsonl").exists()
+
+
+@pytest.mark.parametrize("how", ["recipe", "settings", "rules"])
+def test_only_the_command_line_names_code(tmp_path: Path, how: str) -> None:
+    """A recipe, a pack or a setting that names a function of a file is refused, and the file does not run."""
+    (tmp_path / "mine.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\ndef keep(text): return True\n")
+    (tmp_path / "in.jsonl").write_text('{"text": "A text."}\n')
+    (tmp_path / "r.toml").write_text('[clean]\nrules = ["mine.py:keep"]\n')
+    named = f"{tmp_path}/mine.py:keep"
+    ways: dict[str, Any] = {"recipe": tmp_path / "r.toml", "settings": {"clean.rules": named}, "rules": [named]}
+    with pytest.raises(errors.CorpusForgeError, match="keep"):
+        cf.clean(tmp_path / "in.jsonl", language="", badwords="off", progress=False, **{how: ways[how]})
+    assert not (tmp_path / "ran").exists()

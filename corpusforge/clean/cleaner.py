@@ -41,6 +41,7 @@ from corpusforge.schemas import DOCUMENTS
 from corpusforge.sections import Clean, Urls
 
 if TYPE_CHECKING:
+    from corpusforge.clean.filters import Filter
     from corpusforge.shards import Tallies
 
 
@@ -229,19 +230,20 @@ def cleaner_of(
     *,
     urls: Urls | None = None,
     packs: Sequence[Pack] | None = None,
+    filters: Sequence[Filter] = (),
     last: Sequence[Step] = (),
 ) -> Cleaner:
     """The cleaner of a recipe's section ``clean``. Raises what `load_pack` raises.
 
-    ``urls``: the section with lists of URLs. ``packs``: used in place of those that the section names. ``last``: steps
-    after all others. Without a language no page is dropped for its language, and bad words are those of the language
-    that a document came with.
+    ``urls``: the section with lists of URLs. ``packs``: used in place of those that the section names. ``filters``: the
+    user's own, after the rules and before personal data is looked for. ``last``: steps after all others. Without a
+    language no page is dropped for its language, and bad words are those of the language that a document came with.
 
     >>> [step.name for step in cleaner_of(Clean(rules=("gopher",), badwords="off", pii="mask")).steps]
     ['gopher', 'language', 'pii']
     """
     packs = [load_pack(name) for name in section.rules] if packs is None else packs
-    lists = UrlLists(urls.allow, urls.block, urls.block_substrings) if urls else UrlLists()
+    lists = UrlLists(tuple(urls.allow), tuple(urls.block), tuple(urls.block_substrings)) if urls else UrlLists()
     steps: list[Step] = [] if lists.is_empty else [lists]
     steps += [step_of(pack, section) for pack in packs]
     if section.language:
@@ -249,14 +251,18 @@ def cleaner_of(
     rules = _badword_rules(packs)
     if section.badwords != "off" and rules.badword_fraction:
         steps.append(BadwordsStep(section.badwords, section.language, rules))
+    if filters:
+        from corpusforge.clean.filters import FilterStep
+
+        steps += [FilterStep(function, section.filter_errors) for function in filters]
     if section.pii != "off":
         from corpusforge.clean.pii import PiiStep
 
-        steps.append(PiiStep(section.pii, section.pii_kinds))
+        steps.append(PiiStep(section.pii, tuple(section.pii_kinds)))
     if section.contamination:
         from corpusforge.clean.contamination import ContaminationStep
 
-        steps.append(ContaminationStep(section.contamination, section.contamination_ngram))
+        steps.append(ContaminationStep(tuple(section.contamination), section.contamination_ngram))
     return Cleaner((*steps, *last))
 
 

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from corpusforge import __version__, sections
+import corpusforge as cf
+from corpusforge import recipe, sections
 from corpusforge.cli.looking import inspect_command, report_command
-from corpusforge.cli.options import Ordered, common, flags, read_flags
+from corpusforge.cli.options import Ordered, call, common, filters_of, flags
 from corpusforge.cli.rules import rules_group
 
 if TYPE_CHECKING:
-    from corpusforge.stages.preview import Preview
-    from corpusforge.stages.stage import Outcome
+    from corpusforge.api.result import Result
 
 
 @click.group(cls=Ordered, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(__version__, prog_name="corpusforge")
+@click.version_option(cf.__version__, prog_name="corpusforge")
 def cli() -> None:
     """From raw web pages to a pretrained encoder.
 
@@ -53,15 +53,8 @@ def clean_command(inputs: tuple[str, ...], output: str, dry_run: bool, sample: i
     """
     if sample and not dry_run:
         raise click.UsageError("--sample is for --dry-run; a run reads the whole input")
-    recipe, execution = read_flags(given, **{"input.paths": list(inputs)})
-    if dry_run:
-        from corpusforge.stages import preview
-
-        _show_preview(preview.clean(recipe, sample or 1000))
-    else:
-        from corpusforge.stages.clean import clean
-
-        _show(clean(recipe, output, execution))
+    how = {"output": output, "dry_run": dry_run, "sample": sample, "filters": filters_of("clean.rules")}
+    _show(call(cf.clean, list(inputs), given, **how))
 
 
 @cli.command("dedupe")
@@ -74,15 +67,7 @@ def clean_command(inputs: tuple[str, ...], output: str, dry_run: bool, sample: i
 @common(beam=True)
 def dedupe_command(documents: str, output: str, dry_run: bool, **given: Any) -> None:
     """Remove duplicates from the cleaned documents in DIR; one copy of each is kept."""
-    recipe, execution = read_flags(given)
-    if dry_run:
-        from corpusforge.stages import preview
-
-        _show_preview(preview.dedupe(recipe, documents, execution))
-    else:
-        from corpusforge.stages.dedupe import dedupe
-
-        _show(dedupe(recipe, documents, output, execution))
+    _show(call(cf.dedupe, documents, given, output=output, dry_run=dry_run))
 
 
 @cli.command("train-vocab")
@@ -95,10 +80,7 @@ def train_vocab_command(documents: str, output: str, **given: Any) -> None:
 
     The output folder loads in transformers.AutoTokenizer as it is.
     """
-    recipe, execution = read_flags(given)
-    from corpusforge.stages.train_vocab import train_vocab
-
-    _show(train_vocab(recipe, documents, output, execution))
+    _show(call(cf.train_vocab, documents, given, output=output))
 
 
 @cli.command("build-instances")
@@ -109,10 +91,7 @@ def train_vocab_command(documents: str, output: str, **given: Any) -> None:
 @common(beam=True)
 def build_instances_command(documents: str, vocab_folder: str, output: str, **given: Any) -> None:
     """Encode the documents in DIR and build training instances from them."""
-    recipe, execution = read_flags(given)
-    from corpusforge.stages.build_instances import build_instances
-
-    _show(build_instances(recipe, documents, vocab_folder, output, execution))
+    _show(call(cf.build_instances, documents, given, output=output, vocab=vocab_folder))
 
 
 @cli.command("pretrain")
@@ -137,16 +116,7 @@ def pretrain_command(data: str, output: str, resume: bool, dry_run: bool, **give
     The folder model/ loads in transformers as it is. Ctrl-C and SIGTERM leave a checkpoint; the same command resumes
     from it. 'corpusforge report model' draws the losses, also during training.
     """
-    recipe, execution = read_flags(given)
-    from corpusforge.stages import pretrain
-
-    if not dry_run:
-        _show(pretrain.pretrain(recipe, data, output, execution, resume=resume))
-        return
-    plan = pretrain.plan(recipe, data)
-    from corpusforge.stages import summary
-
-    summary.show_plan(plan)
+    _show(call(cf.pretrain, data, given, output=output, resume=resume, dry_run=dry_run))
 
 
 @cli.command("evaluate")
@@ -176,10 +146,7 @@ def evaluate_command(checkpoint: str, output: str | None, data: str | None, **gi
 
     The results go to evaluation.json and the model card.
     """
-    recipe, execution = read_flags(given)
-    from corpusforge.stages.evaluate import evaluate
-
-    _show(evaluate(recipe, checkpoint, data, output, execution))
+    _show(call(cf.evaluate, checkpoint, given, output=output, data=data))
 
 
 @cli.command("run")
@@ -193,26 +160,22 @@ def run_command(name: str, output: str | None, until: str | None, inputs: tuple[
 
     Finished stages are skipped; a run that was killed resumes where it was.
     """
-    given["recipe_name"] = name
-    recipe, execution = read_flags(given, **{"input.paths": list(inputs)})
-    from corpusforge.stages.run import run
-
-    outcomes, report = run(recipe, output or f"runs/{recipe.name}", execution, until=until)
+    folder = output or f"runs/{recipe.load(name).name}"
+    done = call(cf.run, name, given, output=folder, until=until, inputs=inputs)
     from corpusforge.stages import summary
 
-    summary.show_run(outcomes, report)
+    summary.show_run([(stage, result.outcome) for stage, result in done.stages.items()], done.report)
 
 
-def _show(outcome: Outcome) -> None:
+def _show(result: Result) -> None:
     from corpusforge.stages import summary
 
-    summary.show_outcome(outcome)
-
-
-def _show_preview(preview: Preview) -> None:
-    from corpusforge.stages import summary
-
-    summary.show_preview(preview)
+    if result.plan is not None:
+        summary.show_plan(result.plan)
+    elif result.preview is not None:
+        summary.show_preview(result.preview)
+    else:
+        summary.show_outcome(result.outcome)
 
 
 cli.add_command(inspect_command)

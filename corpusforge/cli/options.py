@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from corpusforge import errors, recipe, sections
-from corpusforge.stages.unused_settings import check_given, check_read
 
 if TYPE_CHECKING:
-    from corpusforge.progress import Progress
-    from corpusforge.sections import Recipe, Setting
-    from corpusforge.stages.stage import Execution
+    from corpusforge.sections import Setting
 
 F = TypeVar("F", bound=Callable[..., Any])
-SETTINGS = sections.settings()
+R = TypeVar("R")
 
 
 class Ordered(click.Group):
@@ -29,7 +25,9 @@ class Ordered(click.Group):
 
 def flags(*names: str) -> Callable[[F], F]:
     """The flags of all settings of these sections that have one, in the order of their fields."""
-    specs = [spec for name in names for key, spec in SETTINGS.items() if key.startswith(f"{name}.") and spec.flag]
+    specs = [
+        spec for name in names for key, spec in sections.settings().items() if key.startswith(f"{name}.") and spec.flag
+    ]
 
     def decorate(command: F) -> F:
         for spec in reversed(specs):
@@ -103,60 +101,53 @@ def common(*, beam: bool, from_recipe: bool = True) -> Callable[[F], F]:
     return decorate
 
 
-def _recipe(recipe_name: str | None, sets: tuple[str, ...], seed: int | None, **extra: Any) -> Recipe:
-    """Default < recipe < flag < --set."""
-    settings = recipe.load(recipe_name) if recipe_name else sections.Recipe()
-    flags = dict(click.get_current_context().ensure_object(dict).get("settings", {}))
-    flags.update({k: v for k, v in extra.items() if v})
-    if seed is not None:
-        flags["seed"] = seed
-    given = dict(click.get_current_context().ensure_object(dict).get("flags", {}))
-    try:
-        settings = recipe.override(settings, flags, where="command line")
-    except errors.RecipeInvalid as error:  # name the flag that was typed instead of "command line"
-        flag = next((f for key, f in given.items() if error.what.startswith(f"{key} ")), error.where)
-        raise errors.RecipeInvalid(flag, error.what, error.mend) from None
-    pairs = {}
-    for item in sets:
-        key, equals, value = item.partition("=")
-        if not equals:
-            raise errors.RecipeInvalid("--set", f"'{item}' has no '='", "write --set section.field=value")
-        pairs[key.strip()] = value.strip()
-        given[recipe.present_key(key.strip())] = f"--set {key.strip()}"
-    settings = recipe.override(settings, pairs, where="--set")
-    check_read(str(click.get_current_context().info_name), given)
-    check_given(settings, given)
-    return settings
+def filters_of(key: str) -> list[Any]:
+    """The functions that a flag names as ``FILE.py:NAME``, loaded, and taken from the flag's values.
+
+    This runs the files: only what the user writes on the command line may name code.
+    """
+    settings = click.get_current_context().ensure_object(dict).get("settings", {})
+    values = settings.get(key, "").split(",")
+    named = [value.rpartition(":") for value in values if ".py:" in value]
+    if not named:
+        return []
+    from corpusforge.clean.filters import load_filter
+
+    settings[key] = ",".join(value for value in values if ".py:" not in value)
+    return [load_filter(path, name) for path, _, name in named]
 
 
-def _execution(*, overwrite: bool, quiet: bool, workers: int = 0, runner: str = "local") -> Execution:
-    from corpusforge.progress import Silent
-    from corpusforge.stages.stage import Execution
+def call(function: Callable[..., R], first: Any, given: Mapping[str, Any], **keywords: Any) -> R:
+    """Call a function of `corpusforge` with what a command was given.
 
-    options = tuple(click.get_current_context().find_root().meta.get("beam_options", ()))
-    return Execution(workers, runner, options, overwrite, Silent() if quiet else cast("Progress", _Bars()))
+    ``given``: the common flags; the values of settings are in click's context. Errors name settings by their flags.
+    """
+    from corpusforge.api.keywords import written_as
+    from corpusforge.arrays import spare_pandas
 
-
-class _Bars:
-    """Progress bars that import `rich` when the first one is drawn, so that an earlier error is reported sooner."""
-
-    @functools.cached_property
-    def _bars(self) -> Progress:
-        from corpusforge.terminal import Bars
-
-        return Bars()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._bars, name)
-
-
-def read_flags(flags: dict[str, Any], **extra: Any) -> tuple[Recipe, Execution]:
-    """The recipe and the execution that a command's common flags describe."""
-    names = ("overwrite", "quiet", "workers", "runner")
-    how = {k: flags.pop(k) for k in names if k in flags}
-    settings = _recipe(**flags, **extra)
-    if settings.input.format != "hub":  # the script of a hub dataset may use pandas
-        from corpusforge.arrays import spare_pandas
-
+    context = click.get_current_context()
+    settings, written = (context.ensure_object(dict).get(name, {}) for name in ("settings", "flags"))
+    sets = dict(map(_pair, given["sets"]))
+    keywords |= {key.partition(".")[2]: value for key, value in settings.items()}
+    keywords |= {name: given[name] for name in ("overwrite", "workers", "runner") if name in given}
+    keywords |= {"recipe": given["recipe_name"]} if given.get("recipe_name") else {}
+    keywords |= {"seed": given["seed"]} if given["seed"] is not None else {}
+    keywords |= {"beam_options": context.find_root().meta.get("beam_options", ())} if "runner" in given else {}
+    if not _reads_hub(given, settings):  # a script of a hub dataset may make tables of pandas
         spare_pandas()
-    return settings, _execution(**how)
+    by_set = {recipe.present_key(key): f"--set {key}" for key in sets}
+    with written_as({**written, **by_set, "settings": "--set"}):
+        return function(first, settings=sets, progress=not given["quiet"], **keywords)
+
+
+def _reads_hub(given: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
+    name = given.get("recipe_name")
+    form = settings.get("input.format") or dict(map(_pair, given["sets"])).get("input.format")
+    return (form or (recipe.load(name).input.format if name else "")) == "hub"
+
+
+def _pair(item: str) -> tuple[str, str]:
+    key, equals, value = item.partition("=")
+    if not equals:
+        raise errors.RecipeInvalid("--set", f"'{item}' has no '='", "write --set section.field=value")
+    return key.strip(), value.strip()

@@ -5,6 +5,7 @@ Defaults that come from a paper or a package name it in their help.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -41,11 +42,11 @@ INPUT_FORMATS = {
 """Every format of raw pages, in the order in which they are tried on files whose names have no known ending."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Input:
     """Where raw pages come from, and how they are read."""
 
-    paths: tuple[str, ...] = option(
+    paths: Sequence[str] = option(
         (), "files, folders, globs or URLs; for the hub: a name or a local folder", is_path=True, advanced=True
     )
     format: str = option("auto", "how to read them", check=OneOf("auto", *INPUT_FORMATS))
@@ -79,17 +80,17 @@ class Input:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Urls:
     """Which pages stay by where they are from. In lists ``@PATH`` names a text file with one entry a line."""
 
-    allow: tuple[str, ...] = option(
+    allow: Sequence[str] = option(
         (), "keep only pages of these domains and their sub-domains; @PATH: a file with one a line", is_path=True
     )
-    block: tuple[str, ...] = option(
+    block: Sequence[str] = option(
         (), "drop pages of these domains and their sub-domains; @PATH: a file with one a line", is_path=True
     )
-    block_substrings: tuple[str, ...] = option(
+    block_substrings: Sequence[str] = option(
         (), "drop pages whose URL contains one of these, in any case; @PATH: a file with one a line", is_path=True
     )
     duplicates: str = option(
@@ -108,11 +109,11 @@ class Urls:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Clean:
     """Which pages and lines stay."""
 
-    rules: tuple[str, ...] = option(
+    rules: Sequence[str] = option(
         ("c4-tfds-3.1",),
         "rule packs in their order: names (corpusforge rules list) or TOML files, several by commas",
         is_path=True,
@@ -141,13 +142,13 @@ class Clean:
     pii: str = option(
         "off", "personal data in cleaned text: mask it, or drop its pages", check=OneOf("off", "mask", "drop")
     )
-    pii_kinds: tuple[str, ...] = option(
+    pii_kinds: Sequence[str] = option(
         ("email", "ip", "phone"),
         "kinds of personal data, by commas",
         check=all_of("email", "ip", "phone"),
         unless={"pii": "off"},
     )
-    contamination: tuple[str, ...] = option(
+    contamination: Sequence[str] = option(
         (),
         "evaluation files or folders: documents that contain their text are dropped; several by commas",
         is_path=True,
@@ -158,6 +159,12 @@ class Clean:
         unit="words",
         check=between(8, 13),
         unless={"contamination": ()},
+    )
+    filter_errors: str = option(
+        "stop",
+        "when a filter of your own raises an exception: stop the run, or drop the document as filter:NAME:error",
+        check=OneOf("stop", "drop"),
+        changes_output=False,  # the step of a filter records it: runs without filters are not touched by it
     )
     rejects: str = option(
         "all", "write dropped text with its reasons to rejects/, or only count it", check=OneOf("all", "none")
@@ -189,11 +196,11 @@ def _methods_with(setting: str) -> dict[str, tuple[str, ...]]:
     return {"method": tuple(name for name, method in METHODS.items() if setting in method.settings)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Dedupe:
     """Which duplicates are removed."""
 
-    method: tuple[str, ...] = option(
+    method: Sequence[str] = option(
         ("exact-spans",),
         "what counts as a duplicate, one or several, run in the order given: "
         + ", ".join(f"{name} ({method.help})" for name, method in METHODS.items()),
@@ -257,7 +264,7 @@ class Dedupe:
         check=between(1, 32),
         only_with=_methods_with("shingle_words"),
     )
-    index: tuple[str, ...] = option(
+    index: Sequence[str] = option(
         (),
         "finished dedupe folders with signatures/; documents that they already hold are dropped",
         is_path=True,

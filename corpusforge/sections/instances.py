@@ -58,7 +58,7 @@ def users(table: dict[str, Named], setting: str) -> tuple[str, ...]:
     return tuple(name for name, entry in table.items() if setting in entry.uses)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Instances:
     """How token ids become training examples."""
 

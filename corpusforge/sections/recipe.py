@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,7 +36,7 @@ class Recipe:
 
     name: str = option("run", "name of the run in reports and the model card", check=plain_name)
     seed: int = option(0, "seed of everything random", check=between(0, 2**63 - 1))
-    stages: tuple[str, ...] = option(LINE, "stages to run", check=all_of(*LINE))
+    stages: Sequence[str] = option(LINE, "stages to run", check=all_of(*LINE))
     input: Input = field(default_factory=Input)
     urls: Urls = field(default_factory=Urls)
     clean: Clean = field(default_factory=Clean)

@@ -5,6 +5,7 @@ Zero or -1 stands for the value that the authors of a preset published.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from corpusforge.sections.fields import OneOf, all_of, at_least, between, duration, option
@@ -18,7 +19,7 @@ _TUNED = {"tasks": ("glue", "squad")}
 """The tasks that a setting is for."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Pretrain:
     """Model, optimizer and schedule."""
 
@@ -165,11 +166,11 @@ class Pretrain:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Evaluate:
     """What a checkpoint is tested on."""
 
-    tasks: tuple[str, ...] = option(
+    tasks: Sequence[str] = option(
         ("mlm",),
         "mlm (held-out loss against the unigram loss), blimp (minimal pairs), glue (fine-tuning on labelled TSV "
         "files), squad (fine-tuning on questions)",
@@ -186,7 +187,7 @@ class Evaluate:
         is_path=True,
         only_with=_GLUE,
     )
-    glue_tasks: tuple[str, ...] = option((), "only these tasks (CoLA,RTE); empty: all in the folder", only_with=_GLUE)
+    glue_tasks: Sequence[str] = option((), "only these tasks (CoLA,RTE); empty: all in the folder", only_with=_GLUE)
     squad_data: str = option("", "folder with train*.json and dev*.json; empty: --data", is_path=True, only_with=_SQUAD)
     squad_threshold: float = option(
         0.0,

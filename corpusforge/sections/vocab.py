@@ -42,7 +42,7 @@ def _coverage(value: float) -> str | None:
     return None if value == 0 or between(0.98, 1)(value) is None else "must be 0 or lie between 0.98 and 1"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Vocab:
     """The vocabulary."""
 

@@ -6,6 +6,7 @@ What the stage does to text is in the rooms below; here are the folder, the dige
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,18 +19,19 @@ from corpusforge.stages.stage import Execution, Outcome
 
 if TYPE_CHECKING:
     from corpusforge.clean.cleaner import Cleaner
+    from corpusforge.clean.filters import Filter
     from corpusforge.documents.plan import Unit
     from corpusforge.documents.records import ReadOptions
 
 MEGABYTE = 1 << 20
 
 
-def clean(recipe: Recipe, output: str, execution: Execution) -> Outcome:
-    """Read raw pages and keep what passes the rules: ``documents/``, ``rejects/``."""
+def clean(recipe: Recipe, output: str, execution: Execution, filters: Sequence[Filter] = ()) -> Outcome:
+    """Read raw pages and keep what passes the rules and the user's ``filters``: ``documents/``, ``rejects/``."""
     engine = stage.engine_of(execution, shuffles=recipe.urls.duplicates == "newest")
     check_apart(output, recipe.input.paths)
     units = plan(recipe, output)
-    cleaner = cleaner_of(recipe)
+    cleaner = cleaner_of(recipe, filters)
     section: dict[str, Any] = {"input": digested(recipe.input), "urls": digested(recipe.urls)}
     names = [Path(name).name.removesuffix(".toml") for name in recipe.clean.rules]
     section["clean"] = digested(recipe.clean, rules=names)
@@ -61,14 +63,14 @@ def _readable(recipe: Recipe, outcome: Outcome) -> Outcome:
     return outcome
 
 
-def cleaner_of(recipe: Recipe) -> Cleaner:
-    """The cleaner of a recipe. Raises what `Cleaner.check` raises where a resource is missing."""
+def cleaner_of(recipe: Recipe, filters: Sequence[Filter] = ()) -> Cleaner:
+    """The cleaner of a recipe and of filters. Raises what `Cleaner.check` raises where a resource is missing."""
     from corpusforge.clean import cleaner
 
     if not recipe.clean.language and recipe.clean.badwords not in ("fetched", "off"):
         what = "no list would be used, as no language is set"
         raise errors.RecipeInvalid("clean.badwords", what, "set clean.language, or clean.badwords to off")
-    steps = cleaner.cleaner_of(recipe.clean, urls=recipe.urls)
+    steps = cleaner.cleaner_of(recipe.clean, urls=recipe.urls, filters=filters)
     steps.check()
     return steps
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from corpusforge import shards
@@ -20,6 +20,7 @@ from corpusforge.stages.stage import Execution
 from corpusforge.stages.unused_settings import unused_lines
 
 if TYPE_CHECKING:
+    from corpusforge.clean.filters import Filter
     from corpusforge.documents.plan import Unit
     from corpusforge.documents.read import RawBatch
     from corpusforge.documents.records import FilePart, ReadOptions
@@ -54,14 +55,14 @@ class Preview:
     languages: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
-def clean(recipe: Recipe, sample: int) -> Preview:
+def clean(recipe: Recipe, sample: int, filters: Sequence[Filter] = ()) -> Preview:
     """Clean about ``sample`` records of the input in this process and write nothing.
 
     Raises `errors.InputUnreadable` if none of them could be read.
     """
     from corpusforge.clean.work import all_tallies
 
-    cleaner, options, units = cleaner_of(recipe), read_options(recipe), plan(recipe)
+    cleaner, options, units = cleaner_of(recipe, filters), read_options(recipe), plan(recipe)
     tallies: shards.Tallies = {}
     statistics: dict[str, Any] = {}
     examples: dict[str, list[dict[str, Any]]] = {}

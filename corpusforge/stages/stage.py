@@ -12,13 +12,14 @@ from typing import Any
 
 import xxhash
 
-from corpusforge import __version__, errors, shards
+from corpusforge import errors, shards
 from corpusforge.content import combine
 from corpusforge.engine import Engine
 from corpusforge.progress import Progress, Silent
 from corpusforge.shards import Manifest, Tallies
 from corpusforge.stages.output_folder import TIMING, Claim, digest_of
 from corpusforge.units import ShardUnit
+from corpusforge.version import VERSION
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,7 +129,7 @@ def versions() -> dict[str, str]:
     import importlib.metadata
     import platform
 
-    installed = {"corpusforge": __version__, "python": platform.python_version()}
+    installed = {"corpusforge": VERSION, "python": platform.python_version()}
     for name in (
         "pyarrow",
         "numpy",

@@ -28,8 +28,10 @@ def check_read(command: str, given: Mapping[str, str]) -> None:
             raise errors.RecipeInvalid(flag, what, f"give it to {reader}, or leave it out")
 
 
-def check_given(recipe: Recipe, given: Mapping[str, str]) -> None:
+def check_given(recipe: Recipe, given: Mapping[str, str], *, by_flags: bool = True) -> None:
     """Raise `errors.RecipeInvalid` for a setting that has no effect. ``given``: keys, and the flags they came by.
+
+    ``by_flags``: whether the message names other settings by their flags, rather than by their keywords.
 
     Saying no to what is off anyway (``--no-signatures``) is not an error.
     """
@@ -42,7 +44,7 @@ def check_given(recipe: Recipe, given: Mapping[str, str]) -> None:
         if not decider or _value(recipe, key) is False:
             continue
         values, value = _SETTINGS[key].only_with.get(decider), _value(recipe, decider)
-        other = _SETTINGS[decider].flag or decider
+        other = (_SETTINGS[decider].flag or decider) if by_flags else decider.partition(".")[2]
         what = f"it has no effect with {other} {_shown(value)}"
         if not values:
             what = what if value != _SETTINGS[decider].default else f"it has no effect without {other}"

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import torch
 
-import corpusforge
 from corpusforge import errors
 from corpusforge.loader.batcher import Feed
 from corpusforge.loader.unigram import token_counts, unigram_entropy
@@ -39,6 +38,7 @@ from corpusforge.trainer.ranks import Agreed, Ranks, gathered, shard
 from corpusforge.trainer.run_summary import Results, card_values, opening_lines, summary
 from corpusforge.trainer.signals import Interrupted, StopFlag
 from corpusforge.trainer.step import compiled, gradients, update
+from corpusforge.version import VERSION
 
 
 def pretrain(
@@ -398,7 +398,7 @@ class Run:
             tokens=self.tokens,
             settings=checkpoint.settings_of(job),
             recipe=self.recipe,
-            versions={"corpusforge": corpusforge.__version__, "torch": torch.__version__, "numpy": np.__version__},
+            versions={"corpusforge": VERSION, "torch": torch.__version__, "numpy": np.__version__},
             unlogged=self._finite_rows(),
             initial=self.initial,
             heldout=self.heldout.loss if self.heldout and self.measured == self.done else None,

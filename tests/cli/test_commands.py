@@ -11,8 +11,8 @@ BEAM = "--workers --runner"
 FLAGS = {
     "clean": f"""
         --output --dry-run --sample --rules --language --detector --min-language-probability --sentences
-        --badwords --pii --pii-kinds --contamination --contamination-ngram --rejects --format --text-column
-        --text-split --html --allow --block --block-substrings --duplicates
+        --badwords --pii --pii-kinds --contamination --contamination-ngram --filter-errors --rejects --format
+        --text-column --text-split --html --allow --block --block-substrings --duplicates
         --recipe {COMMON} {BEAM}
     """,
     "dedupe": f"""

@@ -1,0 +1,3 @@
+"""The version of this package, the one place that says it."""
+
+VERSION = "0.1.0"
