@@ -85,12 +85,12 @@ class WidgetBars:
             self._draw()
 
     def _draw(self) -> None:
-        from corpusforge.terminal import how_far
+        from corpusforge.terminal import progress_parts
 
         self._drawn = time.monotonic()
         passed = self._drawn - self._began
         speed = self._done / passed if passed > 0 else None
-        parts = how_far(self._done, self._total or None, self._unit, speed, passed)
+        parts = progress_parts(self._done, self._total or None, self._unit, speed, passed)
         self._bar.value = self._done / self._total if self._total else 1.0
         self._text.value = " · ".join([*parts, *([self._note] if self._note else [])])
 
