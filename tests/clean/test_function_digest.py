@@ -73,7 +73,7 @@ VALUES: list[tuple[Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("first", "second"), VALUES, ids=repr)
+@pytest.mark.parametrize(("first", "second"), VALUES, ids=lambda value: type(value).__name__)
 def test_values_of_globals_and_closures_count(first: Any, second: Any) -> None:
     def over(value: Any) -> Callable[[str], Any]:
         return lambda text: value
@@ -110,7 +110,9 @@ def test_callable_objects_count_by_their_fields() -> None:
     assert function_digest(_Longer(1).__call__) != function_digest(_Longer(2).__call__)
 
 
-@pytest.mark.parametrize("value", [threading.Lock(), open, (x for x in "ab"), sys.stdout, object()], ids=str)
+@pytest.mark.parametrize(
+    "value", [threading.Lock(), open, (x for x in "ab"), sys.stdout, object()], ids=lambda value: type(value).__name__
+)
 def test_what_has_no_digest_is_named(value: Any) -> None:
     if value is open:
         assert function_digest(function_of("def f(t): return value", value=value))
