@@ -113,7 +113,7 @@ def clean(inputs: Any, call: Call) -> Result:
     filters, paths = as_filters(call.extra["filters"]), paths_of(inputs)
     if call.recipe.clean.filter_errors != "stop" and not filters:
         raise errors.RecipeInvalid("filter_errors", "there is no filter of your own", "name one, or leave it out")
-    with as_files(inputs, call.recipe.input) if paths is None else nullcontext(paths) as named:
+    with as_files(inputs, call.recipe.input, call.execution.progress) if paths is None else nullcontext(paths) as named:
         source: dict[str, Any] = {"input.paths": named or list(call.recipe.input.paths)}
         made = recipe.override(call.recipe, source | ({} if paths is not None else {"input.format": "parquet"}))
         if call.extra["dry_run"]:

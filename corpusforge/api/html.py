@@ -13,10 +13,11 @@ MOST_REASONS = 12
 """Reasons shown, the most frequent first."""
 
 
-def result_html(folder: str, manifest: Manifest) -> str:
+def result_html(folder: str, manifest: Manifest, warnings: Sequence[str] = ()) -> str:
     """The funnel of a stage, what it dropped by reason, and its numbers. ``folder``: "" of a dry run."""
     where = f"<code>{text(folder)}</code>" if folder else "dry run: nothing was written"
     parts = [f"<p><b>{text(manifest.stage)}</b> · {where}</p>"]
+    parts += [f'<p style="color:#c00">{text(line)}</p>' for line in warnings]
     steps = [
         (step.name, step.documents, step.text_bytes) for step in steps_of(manifest.statistics, step_order(manifest))
     ]

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from corpusforge import errors
+from corpusforge.progress import Progress
 from corpusforge.sections import Input
 
 FILE_BYTES = 64 << 20
@@ -36,17 +37,25 @@ def paths_of(inputs: Any) -> list[str] | None:
 
 
 @contextmanager
-def as_files(inputs: Any, settings: Input) -> Iterator[list[str]]:
+def as_files(inputs: Any, settings: Input, progress: Progress) -> Iterator[list[str]]:
     """Files with the rows of ``inputs``, which exist while the block runs.
 
     The same rows give the same files, so a run that was interrupted resumes when it is called with them again.
     """
     with tempfile.TemporaryDirectory(prefix="corpusforge-input-") as folder:
         wanted = [*settings.text_column.split(","), settings.url_column, settings.timestamp_column]
-        paths = list(_write(_batches(inputs, wanted), wanted, Path(folder)))
+        progress.start("read input", 0, "rows")
+        paths = list(_write(_counted(_batches(inputs, wanted), progress), wanted, Path(folder)))
+        progress.finish()
         if not paths:
             raise errors.InputMissing("the input", "has no rows", "pass at least one text")
         yield paths
+
+
+def _counted(batches: Iterable[pa.RecordBatch], progress: Progress) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield batch
+        progress.advance(batch.num_rows)
 
 
 def _write(batches: Iterable[pa.RecordBatch], wanted: list[str], folder: Path) -> Iterator[str]:

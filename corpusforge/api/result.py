@@ -78,6 +78,13 @@ class Result:
         """``{reason: {"rows": n, "bytes": n}}`` of all that was dropped, and of what was kept under "kept"."""
         return {reason: dict(counts) for reason, counts in self.manifest.tallies.items()}
 
+    @property
+    def warnings(self) -> list[str]:
+        """What looks wrong in the counts, as the command line prints it; [] in most cases and for dry runs."""
+        from corpusforge.stages import warnings
+
+        return warnings.of_stage(self.folder, self.manifest) if self.folder else []
+
     def paths(self, name: str = "") -> list[str]:
         """The files of a table, in order."""
         return self.manifest.paths(self.folder, self._name(name))
@@ -157,7 +164,7 @@ class Result:
     def _repr_html_(self) -> str:
         from corpusforge.api.html import result_html
 
-        return result_html(self.folder, self.manifest)
+        return result_html(self.folder, self.manifest, self.warnings)
 
 
 def _unwritten(stage: str, tallies: shards.Tallies, statistics: Mapping[str, Any], recipe: dict[str, Any]) -> Manifest:

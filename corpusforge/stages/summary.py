@@ -33,7 +33,7 @@ def show_outcome(outcome: Outcome) -> None:
         terminal.show(f"{manifest.stage}: up to date in {outcome.folder}")
         return
     terminal.show(*(_evaluation(outcome.folder) if manifest.stage == "evaluate" else _tables(manifest)))
-    _show_warnings(_warnings(outcome))
+    _show_warnings(warnings.of_stage(outcome.folder, manifest))
     peak = f", peak memory {memory(outcome.peak_rss)}" if outcome.peak_rss else ""
     terminal.show(f"{manifest.stage}: {outcome.folder} in {seconds(outcome.seconds)}{peak}")
 
@@ -168,26 +168,6 @@ def _show_warnings(lines: Sequence[str]) -> None:
         terminal.console.print(line, style="bold red")
 
 
-def _warnings(outcome: Outcome) -> list[str]:
-    """Warnings from the counts of a stage."""
-    manifest = outcome.manifest
-    if manifest.stage == "train-vocab":
-        return warnings.of_vocabulary(manifest)
-    if manifest.stage == "build-instances":
-        return warnings.of_instances(manifest)
-    if manifest.stage == "pretrain":
-        return warnings.of_training(manifest)
-    if manifest.stage not in ("clean", "dedupe"):
-        return []
-    # A corpus without duplicates is usual.
-    lines = warnings.of_shares(manifest.statistics, nothing=manifest.stage == "clean")
-    steps = steps_of(manifest.statistics, step_order(manifest))
-    if any(step.name == "language" and step.dropped > warnings.MOST for step in steps):
-        languages = warnings.languages_of(outcome.folder, manifest)
-        return lines + warnings.of_steps(steps, manifest.recipe["clean"]["language"], languages)
-    return lines + warnings.of_steps(steps, "", {})
-
-
 def show_plan(plan: dict[str, Any]) -> None:
     """The plan of ``pretrain --dry-run``."""
     differs = [[str(value)] for key, value in plan.items() if key.startswith("differs_")]
@@ -223,7 +203,7 @@ def show_run(outcomes: Sequence[tuple[str, Outcome]], report: str | None) -> Non
     ]
     terminal.show(terminal.table("Stages", ["stage", "time", "peak memory", "folder"], times))
     for name, outcome in outcomes:
-        _show_warnings([f"{name}: {line}" for line in _warnings(outcome)])
+        _show_warnings([f"{name}: {line}" for line in warnings.of_stage(outcome.folder, outcome.manifest)])
     for name, outcome in outcomes:
         if name == "evaluate":
             terminal.show(*_evaluation(outcome.folder))

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from corpusforge import errors, shards
-from corpusforge.report.gather import CleaningStep
+from corpusforge.report.gather import CleaningStep, step_order, steps_of
 from corpusforge.sections.vocab import SENTENCEPIECE
 from corpusforge.shards import Manifest, Tallies
 
@@ -40,6 +40,21 @@ BARE = 0.1
 EPOCHS = 100
 """Reading a corpus more often than this triggers a warning: BERT read its corpus about 40 times (Devlin et al. 2019,
 appendix A.2), and the value of more epochs decays to nothing (Muennighoff et al. 2023, arXiv 2305.16264, abstract)."""
+
+
+def of_stage(folder: str, manifest: Manifest) -> list[str]:
+    """Warnings from the counts of a finished stage."""
+    by_stage = {"train-vocab": of_vocabulary, "build-instances": of_instances, "pretrain": of_training}
+    if manifest.stage in by_stage:
+        return by_stage[manifest.stage](manifest)
+    if manifest.stage not in ("clean", "dedupe"):
+        return []
+    # A corpus without duplicates is usual.
+    lines = of_shares(manifest.statistics, nothing=manifest.stage == "clean")
+    steps = steps_of(manifest.statistics, step_order(manifest))
+    if any(step.name == "language" and step.dropped > MOST for step in steps):
+        return lines + of_steps(steps, manifest.recipe["clean"]["language"], languages_of(folder, manifest))
+    return lines + of_steps(steps, "", {})
 
 
 def of_vocabulary(manifest: Manifest) -> list[str]:

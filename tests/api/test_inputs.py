@@ -15,6 +15,7 @@ import pytest
 import corpusforge as cf
 from corpusforge import errors
 from corpusforge.api import inputs
+from corpusforge.progress import Silent
 from corpusforge.sections import Input
 
 QUICK: dict[str, Any] = {"language": "", "badwords": "off", "sentences": "builtin", "rules": [], "progress": False}
@@ -110,7 +111,7 @@ def test_an_iterator_is_written_in_bounded_memory(tmp_path: Path, monkeypatch: p
         tracemalloc.start()
         before = pa.total_allocated_bytes()
         most = 0
-        with inputs.as_files(texts(count), Input()) as paths:
+        with inputs.as_files(texts(count), Input(), Silent()) as paths:
             assert sum(pq.read_metadata(path).num_rows for path in paths) == count
             most = max(most, pa.total_allocated_bytes() - before)
         python = tracemalloc.get_traced_memory()[1]

@@ -140,6 +140,11 @@ def test_counts_and_examples_of_what_was_dropped(folders: Folders) -> None:
         result.dropped(reason + "x")
 
 
+def test_a_result_warns_as_the_command_does() -> None:
+    result = cf.clean(iter(["No end mark"] * 30), language="", badwords="off", sentences="builtin", progress=False)
+    assert result.warnings and result.warnings[0] in result._repr_html_()
+
+
 def test_a_result_is_shown_with_its_funnel(folders: Folders) -> None:
     for stage in ("clean", "dedupe", "build-instances", "pretrain"):
         result = cf.load(folders(stage))
