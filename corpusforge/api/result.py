@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from corpusforge.stages.preview import Preview
 
+MAIN = ("documents", "train")
+"""Tables that hold what a stage is for."""
+
 DROPPED = ("rejects", "repeats")
 """Tables that hold what a stage dropped, a row for each page, line or span, with its reason."""
 
@@ -71,7 +74,8 @@ class Result:
     @property
     def tables(self) -> tuple[str, ...]:
         """Names of its tables, the main one first."""
-        return tuple(sorted(self.manifest.shards, key=lambda name: (name in DROPPED, name == "heldout")))
+        names = [name for name in MAIN if name in self.manifest.shards]
+        return (*names, *(name for name in sorted(self.manifest.shards) if name not in names))
 
     @property
     def counts(self) -> dict[str, dict[str, int]]:
