@@ -174,8 +174,6 @@ def build_instances(documents: Stage, call: Call) -> Result:
     """
     from corpusforge.stages.build_instances import build_instances as run_stage
 
-    if call.extra["vocab"] is None:
-        raise errors.KeywordInvalid("build_instances()", "no vocabulary is named", "pass vocab=train_vocab(...)")
     vocab = folder_of(call.extra["vocab"])
     return _result(call, lambda folder: run_stage(call.recipe, folder_of(documents), vocab, folder, call.execution))
 

@@ -103,48 +103,47 @@ def call_of(command: str, kind: type, given: Mapping[str, Any]) -> Call:
     """Check and resolve the keywords of a call. Raises `errors.KeywordInvalid` and `errors.RecipeInvalid`."""
     keys = setting_keys(kind)
     others = {field.name: field for field in dataclasses.fields(kind) if field.name not in (*keys, "paths")}
-    _check_names(command, given, [*keys, *others, "recipe"])
-    written: dict[str, str] = {}
-    for name in (name for name in given if name in keys):
-        if other := written.get(keys[name]):
-            what = f"'{name}' and '{other}' are two names of one setting"
-            raise errors.KeywordInvalid(f"{_python_name(command)}()", what, "leave one out")
-        written[keys[name]] = name
-    values = {key: _plain(given[name]) for key, name in written.items()}
-    if given.get("workers", 0) < 0:
-        what = f"workers={given['workers']}"
-        raise errors.KeywordInvalid(f"{_python_name(command)}()", what, "0 is all cores, or name a number of processes")
+    names = _checked_names(command, given, keys, others)
     how = {name: given.get(name, _default(field)) for name, field in others.items()}
-    with written_as(WRITTEN.get() or written):
+    with written_as(WRITTEN.get() or names):
+        values = {key: _plain(given[name]) for key, name in names.items()}
         made = resolve(command, given.get("recipe"), values, how["settings"], seed=given.get("seed"))
-    beam = {name: how[name] for name in ("workers", "runner") if name in how}
-    execution = Execution(
-        **beam,
-        beam_options=tuple(how.get("beam_options", ())),
-        overwrite=how["overwrite"],
-        progress=progress_of(how["progress"]),
-    )
     output = os.fspath(how["output"]) if how["output"] is not None else ""
     common = {field.name for base in (OnWorkers, FromRecipe) for field in dataclasses.fields(base)}
-    return Call(made, execution, output, {name: how[name] for name in others if name not in common})
+    return Call(made, _execution(how), output, {name: how[name] for name in others if name not in common})
+
+
+def _checked_names(
+    command: str, given: Mapping[str, Any], keys: Mapping[str, str], others: Mapping[str, dataclasses.Field[Any]]
+) -> dict[str, str]:
+    """``{dotted key: keyword}`` of the settings that are given, once all keywords of a call are known to be right."""
+    where = f"{command.replace('-', '_')}()"
+    known, names = [*keys, *others, "recipe"], dict[str, str]()
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1, 0.6)
+            mend = f"did you mean '{near[0]}'?" if near else "help() of the function lists its keywords"
+            raise errors.KeywordInvalid(where, f"no keyword '{name}'", mend)
+        if name in keys and (other := names.setdefault(keys[name], name)) != name:
+            raise errors.KeywordInvalid(where, f"'{name}' and '{other}' are two names of one setting", "leave one out")
+    for name, field in others.items():
+        if _is_required(field) and given.get(name) is None:
+            raise errors.KeywordInvalid(where, f"needs the keyword '{name}'", f"pass {name}=...")
+    if given.get("workers", 0) < 0:
+        raise errors.KeywordInvalid(where, f"workers={given['workers']}", "name a number of processes, or 0: all cores")
+    return names
+
+
+def _execution(how: Mapping[str, Any]) -> Execution:
+    beam = {name: how[name] for name in ("workers", "runner") if name in how}
+    options = tuple(how.get("beam_options", ()))
+    return Execution(**beam, beam_options=options, overwrite=how["overwrite"], progress=progress_of(how["progress"]))
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:
     if field.default_factory is not dataclasses.MISSING:
         return field.default_factory()
     return None if field.default is dataclasses.MISSING else field.default
-
-
-def _check_names(command: str, given: Mapping[str, Any], known: Sequence[str]) -> None:
-    for name in given:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, 1, 0.6)
-            mend = f"did you mean '{near[0]}'?" if near else "help() of the function lists its keywords"
-            raise errors.KeywordInvalid(f"{_python_name(command)}()", f"no keyword '{name}'", mend)
-
-
-def _python_name(command: str) -> str:
-    return command.replace("-", "_")
 
 
 def _plain(value: Any) -> Any:

@@ -79,6 +79,16 @@ def test_a_wrong_keyword_is_a_type_error_that_suggests(keywords: dict[str, Any],
         cf.clean("x", **keywords)
 
 
+def test_required_keywords_workers_and_two_names_of_one_setting_are_checked(tmp_path: Path) -> None:
+    functions: dict[str, Any] = {name: getattr(cf, name) for name in STAGES}
+    with pytest.raises(TypeError, match=r"build_instances\(\): needs the keyword 'vocab'"):
+        functions["build_instances"](tmp_path)
+    with pytest.raises(TypeError, match=r"clean\(\): workers=-1"):
+        cf.clean("x", workers=-1)
+    with pytest.raises(TypeError, match="'memory_budget' and 'memory_megabytes' are two names"):
+        functions["dedupe"](tmp_path, memory_megabytes=500, memory_budget=500)
+
+
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
