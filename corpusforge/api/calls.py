@@ -98,10 +98,13 @@ def clean(inputs: Any, call: Call) -> Result:
 
     Raises an error of `corpusforge.errors` where the input, a setting or a resource is wrong, before anything is done.
 
-    >>> pages = ["A page of one line. It has three sentences, and each ends well. The last one is here."]
-    >>> result = clean(iter(pages), language="", badwords="off", sentences="builtin", progress=False)
-    >>> result.table().num_rows, sorted(result.counts)
-    (1, ['kept'])
+    >>> import corpusforge as cf
+    >>> pages = ["This page has two lines. The first has three sentences. The second is a menu.\\nMenu"]
+    >>> clean = cf.clean(iter(pages), language="", badwords="off", sentences="builtin", progress=False)
+    >>> clean.table()["text"].to_pylist()
+    ['This page has two lines. The first has three sentences. The second is a menu.']
+    >>> sorted(clean.counts)
+    ['kept', 'line:no-terminal-punctuation']
     """
     from corpusforge.api.inputs import as_files, paths_of
     from corpusforge.clean.filters import as_filters
@@ -135,6 +138,13 @@ def dedupe(documents: Stage, call: Call) -> Result:
     """Remove duplicates from cleaned documents; one copy of each is kept, and ``repeats`` has the others.
 
     ``documents``: a result or folder of ``clean`` or ``dedupe``. ``dry_run``: find duplicates, remove nothing.
+
+    >>> import corpusforge as cf
+    >>> twice = ["The first sentence is here. The second one follows it. The third ends the page."] * 2
+    >>> clean = cf.clean(iter(twice), language="", badwords="off", sentences="builtin", progress=False)
+    >>> documents = cf.dedupe(clean, progress=False)
+    >>> clean.table().num_rows, documents.table().num_rows, documents.counts["span:repeated"]["rows"]
+    (2, 1, 1)
     """
     if call.extra["dry_run"]:
         from corpusforge.stages import preview
@@ -155,6 +165,13 @@ def train_vocab(documents: Stage, call: Call) -> Result:
     """Learn a vocabulary from documents; ``transformers.AutoTokenizer`` loads its folder.
 
     ``documents``: a result or folder of ``clean`` or ``dedupe``.
+
+    >>> import corpusforge as cf
+    >>> pages = ["The first sentence is here. The second one follows it. The third ends the page."]
+    >>> clean = cf.clean(iter(pages), language="", badwords="off", sentences="builtin", progress=False)
+    >>> vocab = cf.train_vocab(clean, size=128, unused=8, progress=False)
+    >>> vocab.manifest.statistics["size"]
+    128
     """
     from corpusforge.stages.train_vocab import train_vocab as run_stage
 
@@ -171,6 +188,14 @@ def build_instances(documents: Stage, call: Call) -> Result:
     """Encode documents and build training instances: ``train`` and ``heldout``.
 
     ``documents``: a result or folder of ``clean`` or ``dedupe``. ``vocab``: of ``train_vocab``.
+
+    >>> import corpusforge as cf
+    >>> pages = ["The first sentence is here. The second one follows it. The third ends the page."]
+    >>> clean = cf.clean(iter(pages), language="", badwords="off", sentences="builtin", progress=False)
+    >>> vocab = cf.train_vocab(clean, size=128, unused=8, progress=False)
+    >>> instances = cf.build_instances(clean, vocab=vocab, format="doc-sentences", length=64, progress=False)
+    >>> instances
+    Result(build-instances, '...', train: 1 rows, heldout: 0 rows)
     """
     from corpusforge.stages.build_instances import build_instances as run_stage
 
@@ -190,6 +215,12 @@ def pretrain(instances: Stage, call: Call) -> Result:
 
     ``instances``: a result or folder of ``build_instances``. ``resume``: from the newest valid checkpoint of the output
     folder. ``dry_run``: parameters, FLOPs, memory and steps as ``.plan`` of the result; train nothing.
+
+    >>> import corpusforge as cf
+    >>> sample = cf.run("quickstart", until="build-instances", progress=False)
+    >>> plan = cf.pretrain(sample["build-instances"], preset="bert-tiny", steps=100, dry_run=True, progress=False).plan
+    >>> plan["steps"], plan["tokens"]
+    (100, 3276800)
     """
     from corpusforge.stages import pretrain as stage
 
@@ -210,6 +241,14 @@ def evaluate(checkpoint: Stage, call: Call) -> Result:
 
     ``checkpoint``: a result or folder of ``pretrain``, one of its checkpoints, or a Hugging Face directory. ``data``:
     the input of the task: instances with a held-out part (mlm), a folder of tasks (glue) or of questions (squad).
+
+    >>> import corpusforge as cf
+    >>> sample = cf.run("quickstart", until="build-instances", progress=False)
+    >>> instances, tokens = sample["build-instances"], {"batch_tokens": 512, "micro_batch_tokens": 512}
+    >>> model = cf.pretrain(instances, preset="bert-tiny", steps=2, warmup_steps=1, progress=False, **tokens)
+    >>> scores = cf.evaluate(model, data=instances, tasks=["mlm"], progress=False).manifest.statistics
+    >>> scores["mlm_loss"] > scores["mlm_unigram_loss"]  # two steps teach little
+    True
     """
     from corpusforge.stages.evaluate import evaluate as run_stage
 
@@ -232,6 +271,11 @@ def run(recipe_name: Path, call: Call) -> RunResult:
 
     ``inputs``: read this instead of the recipe's input. ``until``: stop after this stage. ``settings``: of the recipe
     by dotted key, as ``{"instances.length": 128}``.
+
+    >>> import corpusforge as cf
+    >>> sample = cf.run("quickstart", until="dedupe", progress=False)
+    >>> list(sample.stages), sample["dedupe"].tables
+    (['clean', 'dedupe'], ('documents', 'repeats'))
     """
     from corpusforge.api.inputs import paths_of
     from corpusforge.stages.run import run as run_stages
@@ -248,6 +292,12 @@ def inspect(path: Stage, *, document: str = "", rows: int = 5, skip: int = 0) ->
     """Print any manifest, shard, vocabulary, checkpoint, log, evaluation or recipe; or a ``document`` with its marks.
 
     ``document``: an id, or the beginning of one. ``rows``, ``skip``: of a table.
+
+    >>> import corpusforge as cf
+    >>> pages = ["The first sentence is here. The second one follows it. The third ends the page."]
+    >>> clean = cf.clean(iter(pages), language="", badwords="off", sentences="builtin", progress=False)
+    >>> cf.inspect(clean)
+    clean: ...
     """
     from corpusforge import terminal
     from corpusforge.report.inspect import inspect as show
@@ -260,6 +310,12 @@ def report(result: Stage | RunResult, *, output: Path | None = None, against: St
 
     ``output``: a file; in the folder of the result by default. ``against``: another folder cleaned from the same input,
     or other trainings, to compare with.
+
+    >>> import corpusforge as cf
+    >>> pages = ["The first sentence is here. The second one follows it. The third ends the page."]
+    >>> clean = cf.clean(iter(pages), language="", badwords="off", sentences="builtin", progress=False)
+    >>> cf.report(clean) == f"{clean.folder}/report.html"
+    True
     """
     from corpusforge.report import comparison, run_report, trainings
 

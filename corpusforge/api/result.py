@@ -37,6 +37,14 @@ class Result:
     ``folder``: where it is. ``manifest``: its record (`corpusforge.shards.Manifest`). ``skipped``: whether it was up to
     date and nothing ran. ``seconds``, ``peak_rss``: wall time, and bytes of memory of all processes; 0 of a folder that
     was loaded. ``plan``: of a dry run of a training, its cost. ``preview``: of other dry runs, what was seen.
+
+    >>> import corpusforge as cf
+    >>> pages = ["This page has two lines. The first has three sentences. The second is a menu.\\nMenu"]
+    >>> clean = cf.clean(iter(pages), language="", badwords="off", sentences="builtin", progress=False)
+    >>> clean.tables, clean.counts["kept"]
+    (('documents', 'rejects'), {'rows': 1, 'bytes': 77})
+    >>> [row["text"] for row in clean.dropped("line:no-terminal-punctuation")]
+    ['Menu']
     """
 
     def __init__(
@@ -177,7 +185,13 @@ def _unwritten(stage: str, tallies: shards.Tallies, statistics: Mapping[str, Any
 
 
 class RunResult:
-    """The stages of a run, by name, and the path of its report (None where none was written)."""
+    """The stages of a run, by name, and the path of its report (None where none was written).
+
+    >>> import corpusforge as cf
+    >>> sample = cf.run("quickstart", until="clean", progress=False)
+    >>> sample["clean"].table().num_rows, sample.report
+    (129, None)
+    """
 
     def __init__(self, folder: str, stages: Mapping[str, Result], report: str | None, *, temporary: bool = False):
         self.folder, self.stages, self.report = folder, dict(stages), report
@@ -212,6 +226,12 @@ def load(folder: str | os.PathLike[str]) -> Result | RunResult:
     """Open the folder of a finished stage, or of a run of several.
 
     Folders of earlier releases open too. Raises `errors.ManifestInvalid` where the stage is missing or unfinished.
+
+    >>> import corpusforge as cf
+    >>> pages = ["The first sentence is here. The second one follows it. The third ends the page."]
+    >>> clean = cf.clean(iter(pages), language="", badwords="off", sentences="builtin", progress=False)
+    >>> cf.load(clean.folder).counts == clean.counts
+    True
     """
     path = os.fspath(folder).rstrip("/")
     if not shards.exists(shards.join(path, shards.MANIFEST)):

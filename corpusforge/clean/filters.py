@@ -48,8 +48,13 @@ class Filter:
     function by default. ``version``: stands for the function in the stage's digest, for a function that cannot be
     digested, such as one that holds a model: change it when the function changes.
 
-    >>> Filter(lambda text: len(text) > 200, name="long").kind
+    >>> import corpusforge as cf
+    >>> long = cf.Filter(lambda text: len(text) > 20, name="long")
+    >>> long.kind
     'text'
+    >>> pages = ["A page that is long enough.", "A short page."]
+    >>> cf.clean(iter(pages), rules=[], language="", badwords="off", filters=[long], progress=False).counts
+    {'filter:long': {'rows': 1, 'bytes': 13}, 'kept': {'rows': 1, 'bytes': 27}}
     """
 
     function: Callable[..., Any]

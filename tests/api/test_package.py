@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import importlib
 import inspect
 import json
@@ -41,6 +42,17 @@ def test_all_names_are_there() -> None:
     assert set(cf.__all__) <= set(dir(cf))
     for name in cf.__all__:
         assert getattr(cf, name).__name__ == name, name
+
+
+@pytest.mark.parametrize("name", cf.__all__)
+def test_every_name_has_an_example_that_runs(name: str) -> None:
+    """It is run with all doctests of the package; here: that there is one, written as a user would."""
+    value = getattr(cf, name)
+    (test,) = (test for test in doctest.DocTestFinder(recurse=False).find(value, name))
+    code = "".join(example.source for example in test.examples)
+    assert "import corpusforge as cf" in code
+    assert f"cf.{name}(" in code or name in ("Result", "RunResult")
+    assert not any(example.options.get(doctest.SKIP) for example in test.examples)
 
 
 def test_a_function_stays_itself_beside_the_room_of_its_name() -> None:
