@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpusforge import errors, shards
+from corpusforge.report.gather import FOLDERS, gather, step_order, steps_of
+from corpusforge.report.gather import funnel as stage_funnel
 from corpusforge.shards import Manifest
 from corpusforge.stages.stage import Outcome, numbers_of
 
@@ -55,7 +57,7 @@ class Result:
         self.skipped, self.seconds, self.peak_rss = outcome.skipped, outcome.seconds, outcome.peak_rss
         self.plan: dict[str, Any] | None = None
         self.preview: Preview | None = None
-        self._examples = examples
+        self._examples, self._is_temporary = examples, temporary
         if temporary:
             weakref.finalize(self, shutil.rmtree, outcome.folder, True)
 
@@ -91,11 +93,34 @@ class Result:
         return {reason: dict(counts) for reason, counts in self.manifest.tallies.items()}
 
     @property
+    def funnel(self) -> list[dict[str, Any]]:
+        """``{"step": name, "documents": n, "bytes": n}`` that each step left, the input first; [] of later stages."""
+        inside = steps_of(self.manifest.statistics, step_order(self.manifest))
+        steps = [(step.name, step.documents, step.text_bytes) for step in inside]
+        if not steps:
+            whole = stage_funnel({self.manifest.stage: self.manifest})
+            steps = [(step.label, step.documents, step.text_bytes) for step in whole]
+        return [{"step": name, "documents": documents, "bytes": size} for name, documents, size in steps]
+
+    @property
     def warnings(self) -> list[str]:
         """What looks wrong in the counts, as the command line prints it; [] in most cases and for dry runs."""
         from corpusforge.stages import warnings
 
         return warnings.of_stage(self.folder, self.manifest) if self.folder else []
+
+    @property
+    def model(self) -> str:
+        """The folder that ``transformers`` loads. Raises `errors.InputMissing` where nothing was trained."""
+        if self.manifest.stage != "pretrain" or not self.folder:
+            mend = f"it is of {self.manifest.stage}{'' if self.folder else ', a dry run'}"
+            raise errors.InputMissing(self.folder or "the result", "has no model", mend)
+        return shards.join(self.folder, "model")
+
+    @property
+    def log(self) -> list[dict[str, Any]]:
+        """Lines of a training's log: the step, losses, the learning rate, the speed; [] of other stages."""
+        return gather(self.folder).log if self.folder else []
 
     def paths(self, name: str = "") -> list[str]:
         """The files of a table, in order."""
@@ -170,13 +195,16 @@ class Result:
 
     def __repr__(self) -> str:
         rows = ", ".join(f"{name}: {self.manifest.rows.get(name, 0):,} rows" for name in self.tables)
-        where = repr(self.folder) if self.folder else "dry run"
+        where = "dry run" if not self.folder else "temporary folder" if self._is_temporary else repr(self.folder)
         return f"Result({self.manifest.stage}, {where}{', ' if rows else ''}{rows})"
 
     def _repr_html_(self) -> str:
-        from corpusforge.api.html import result_html
+        from corpusforge.api.html import TEMPORARY, plan_html, result_html
 
-        return result_html(self.folder, self.manifest, self.warnings)
+        if self.plan is not None:
+            return plan_html(self.plan)
+        folder = TEMPORARY if self._is_temporary else self.folder
+        return result_html(folder, self.manifest, self.funnel, self.warnings)
 
 
 def _unwritten(stage: str, tallies: shards.Tallies, statistics: Mapping[str, Any], recipe: dict[str, Any]) -> Manifest:
@@ -210,7 +238,7 @@ class RunResult:
     @cached_property
     def model(self) -> str:
         """The folder that ``transformers`` loads. Raises `errors.InputMissing` where nothing was trained."""
-        return shards.join(self["pretrain"].folder, "model")
+        return self["pretrain"].model
 
     def __repr__(self) -> str:
         return f"RunResult({self.folder!r}, {', '.join(self.stages)})"
@@ -235,8 +263,6 @@ def load(folder: str | os.PathLike[str]) -> Result | RunResult:
     """
     path = os.fspath(folder).rstrip("/")
     if not shards.exists(shards.join(path, shards.MANIFEST)):
-        from corpusforge.report.gather import FOLDERS
-
         below = {name: shards.join(path, part) for name, part in FOLDERS.items()}
         done = {name: at for name, at in below.items() if shards.exists(shards.join(at, shards.MANIFEST))}
         if done:

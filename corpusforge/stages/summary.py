@@ -172,16 +172,16 @@ def show_plan(plan: dict[str, Any]) -> None:
     """The plan of ``pretrain --dry-run``."""
     differs = [[str(value)] for key, value in plan.items() if key.startswith("differs_")]
     shown = {key: value for key, value in plan.items() if not key.startswith("differs_")}
-    terminal.show(terminal.table("Training plan", ["", "value"], [_planned(*each) for each in shown.items()]))
+    terminal.show(terminal.table("Training plan", ["", "value"], [planned(*each) for each in shown.items()]))
     if differs:
         terminal.show(terminal.table(f"Differences from {plan['preset']} as published", ["what"], differs))
     _show_warnings(warnings.of_plan(plan))
 
 
-def _planned(key: str, value: Any) -> list[str]:
+def planned(key: str, value: Any) -> list[str]:
     """A line of a plan, in units that people compare.
 
-    >>> _planned("seconds", 1.6e6), _planned("memory_bytes", 4e8), _planned("tokens_per_second", 20_846.3)
+    >>> planned("seconds", 1.6e6), planned("memory_bytes", 4e8), planned("tokens_per_second", 20_846.3)
     (['time, about', '18 d 12 h'], ['memory, about', '381 MiB'], ['tokens per second', '20,846'])
     """
     if key == "seconds":

@@ -149,8 +149,32 @@ def test_a_result_is_shown_with_its_funnel(folders: Folders) -> None:
     for stage in ("clean", "dedupe", "build-instances", "pretrain"):
         result = cf.load(folders(stage))
         html = result._repr_html_()
-        assert stage in html and "<table>" in html and "<script" not in html
+        assert stage in html and "<table" in html and "<script" not in html
     assert "c4-tfds-3.1" in cf.load(folders("clean"))._repr_html_()
+    assert "heldout" in cf.load(folders("build-instances"))._repr_html_()
+
+
+def test_a_funnel_has_the_steps_in_their_order(folders: Folders) -> None:
+    clean, documents, model = (cf.load(folders(stage)) for stage in ("clean", "dedupe", "pretrain"))
+    assert isinstance(clean, cf.Result) and isinstance(documents, cf.Result) and isinstance(model, cf.Result)
+    assert [step["step"] for step in clean.funnel] == ["documents read", "c4-tfds-3.1", "language", "badwords"]
+    assert [step["step"] for step in documents.funnel] == ["before deduplication", "deduplicated"]
+    assert clean.funnel[-1]["documents"] == documents.funnel[0]["documents"] == clean.counts["kept"]["rows"]
+    assert model.funnel == []
+
+
+def test_a_training_has_its_log_and_its_model(folders: Folders) -> None:
+    model, clean = cf.load(folders("pretrain")), cf.load(folders("clean"))
+    assert isinstance(clean, cf.Result) and isinstance(model, cf.Result)
+    assert model.log[0]["loss"] > 0 and clean.log == []
+    assert Path(model.model, "config.json").is_file()
+    with pytest.raises(errors.InputMissing, match="has no model"):
+        _ = clean.model
+
+
+def test_a_temporary_folder_is_not_named() -> None:
+    result = cf.clean(iter(["A text."]), language="", badwords="off", rules=[], progress=False)
+    assert result.folder not in repr(result) + result._repr_html_()
 
 
 def test_what_was_dropped_cannot_inject_html(tmp_path: Path) -> None:
@@ -197,6 +221,7 @@ def test_a_dry_run_writes_nothing(folders: Folders) -> None:
         cf.clean(folders("raw"), sample=3)
     plan = cf.pretrain(folders("build-instances"), dry_run=True, progress=False, **TINY).plan
     assert plan and plan["parameters"] > 0
+    assert "as published" in cf.pretrain(folders("build-instances"), dry_run=True, **TINY)._repr_html_()
 
 
 FILTERS = {"language": "", "badwords": "off", "rules": [], "progress": False, "unit_megabytes": 1}
