@@ -62,6 +62,7 @@ class WidgetBars:
 
     def __init__(self) -> None:
         self._box: Any = None
+        self._shown: Any = None
         self._done, self._total, self._unit, self._label, self._note = 0, 0, "", "", ""
         self._began = self._drawn = 0.0
 
@@ -76,7 +77,7 @@ class WidgetBars:
         self._bar = ipywidgets.FloatProgress(0.0, min=0.0, max=1.0, bar_style="" if total else "info")
         self._text = ipywidgets.Label("")
         self._box = ipywidgets.HBox([ipywidgets.Label(label), self._bar, self._text])
-        display(self._box)
+        self._shown = display(self._box, display_id=True)
 
     def advance(self, amount: int) -> None:
         """Move the bar."""
@@ -95,14 +96,16 @@ class WidgetBars:
         self._text.value = " · ".join([*parts, *([self._note] if self._note else [])])
 
     def finish(self) -> None:
-        """Replace the bar by one line."""
+        """Replace the bar by one line, which stays where notebooks are saved and shown without widgets."""
         if self._box is None:
             return
         from corpusforge.report.plain import seconds
 
-        self._box.close()
+        line = f"{self._label}: {seconds(time.monotonic() - self._began)}"
+        self._shown.update({"text/plain": line}, raw=True)
+        for widget in (*self._box.children, self._box):
+            widget.close()
         self._box = None
-        self.say(f"{self._label}: {seconds(time.monotonic() - self._began)}")
 
     def note(self, text: str) -> None:
         """Show a few words after the bar."""
