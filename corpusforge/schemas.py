@@ -14,13 +14,15 @@ REASON = pa.dictionary(pa.int16(), pa.string())
 
 DOCUMENTS = pa.schema(
     [
-        # 32 hex digits: xxh3-128 of (source, position). Same input, same id, for any grouping into shards.
+        # 32 hex digits: xxh3-128 of (source, position), of rows in a pipeline of (URL, text). Same input, same id, for
+        # any grouping into shards.
         pa.field("id", pa.string(), nullable=False),
         # Where the page was fetched from, as recorded by the crawl. Null: the input has no URLs.
         pa.field("url", pa.string()),
         # Input file relative to the input folder, "/" between parts; a hub name for datasets.
         pa.field("source", pa.string(), nullable=False),
-        # Number of the record in its source, counted from 0 (byte offset of the line for split text files).
+        # Number of the record in its source, counted from 0 (byte offset of the line for split text files; 0 of rows in
+        # a pipeline, which have no order).
         pa.field("position", pa.int64(), nullable=False),
         # When it was crawled or written, UTC, whole seconds. Null: unknown.
         pa.field("timestamp", pa.timestamp("s", tz="UTC")),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import corpusforge as cf
 from corpusforge import shards
 from tests.beam.raw_pages import write_pages
 
@@ -37,6 +38,24 @@ def test_the_programs_in_sequence(tmp_path: Path) -> None:
         done = run(*step)
         assert (done.returncode, done.stderr) == (0, "")
     assert shards.Manifest.load(folder["instances"]).rows["train"] > 50
+
+
+@pytest.mark.slow
+def test_the_examples_with_filters(tmp_path: Path, sample_data: Path) -> None:
+    no_downloads = ["--detector", "fast", "--sentences", "builtin", "--badwords", "off"]
+    wet = ["--input", str(sample_data / "raw" / "crawl.warc.wet.gz"), "--rules", "c4-tfds-3.1,gopher"]
+    counts = {}
+    for name, given in (("clean_rows", []), ("clean_wet", wet)):
+        done = run(name, *given, "--output", str(tmp_path / name), *no_downloads)
+        assert (done.returncode, done.stderr) == (0, "")
+        result = cf.load(tmp_path / name)
+        reasons = result.table("rejects")["reason"].to_pylist()
+        pages = {reason: reasons.count(reason) for reason in reasons if not reason.startswith("line:")}
+        counts[name] = {"kept": result.manifest.rows["documents"], **pages}
+    once = "filter:says_everything_once:repeats a line"
+    assert counts["clean_rows"] == {"kept": 2, once: 1, "page:no-lines": 1, "record:no-text": 1}
+    assert counts["clean_wet"]["filter:is_original"] == 3
+    assert sum(counts["clean_wet"].values()) == 36
 
 
 @pytest.mark.slow

@@ -1,8 +1,8 @@
 """Everything that imports Apache Beam: the engine, and transforms for pipelines of your own.
 
-`ReadDocuments`, `CleanDocuments`, `DedupeSpans`, `DedupeDocuments`, `CountWords`, `BuildInstances`, `ReadShards`,
-`WriteShards` and `WriteManifest` work on RecordBatches. Each is loaded when it is first used: `BeamEngine` runs local
-units without Beam, whose import takes more than a second.
+`ReadDocuments`, `RowsToDocuments`, `CleanDocuments`, `DedupeSpans`, `DedupeDocuments`, `CountWords`, `BuildInstances`,
+`ReadShards`, `WriteShards` and `WriteManifest` work on RecordBatches. Each is loaded when it is first used:
+`BeamEngine` runs local units without Beam, whose import takes more than a second.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 _HOMES = {
     "ReadDocuments": "io",
+    "RowsToDocuments": "io",
     "ReadShards": "io",
     "WriteShards": "io",
     "WriteManifest": "io",

@@ -1,14 +1,14 @@
-"""Read and write RecordBatches in a Beam pipeline: raw input, shards, manifests.
+"""Read and write RecordBatches in a Beam pipeline: raw input, rows, shards, manifests.
 
-`ReadDocuments` and `ReadShards` produce RecordBatches of a few MB. `WriteShards` and `WriteManifest` write them as the
-folder of a finished stage, which every command reads. A shard is named by the content of its rows: a bundle that a
-runner repeats writes the same name, and one that it splits differently leaves a file that no manifest lists. So only
-the manifest, written once, from the shards of completed bundles, states what the folder holds.
+`ReadDocuments`, `RowsToDocuments` and `ReadShards` produce RecordBatches of a few MB. `WriteShards` and `WriteManifest`
+write them as the folder of a finished stage, which every command reads. A shard is named by the content of its rows: a
+bundle that a runner repeats writes the same name, and one that it splits differently leaves a file that no manifest
+lists. So only the manifest, written once, from the shards of completed bundles, states what the folder holds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,10 +21,11 @@ from corpusforge.shards import Manifest, Shard, ShardWriter
 
 if TYPE_CHECKING:
     from corpusforge.documents.plan import Unit
+    from corpusforge.documents.read import RawBatch
     from corpusforge.documents.records import ReadOptions
 
 REJECTS = "rejects"
-"""Tag of the second output of `ReadDocuments` and `CleanDocuments`."""
+"""Tag of the second output of `ReadDocuments`, `RowsToDocuments` and `CleanDocuments`."""
 
 SHARD_BYTES = 64 << 20
 """Bytes of Arrow data in memory that make one shard."""
@@ -117,17 +118,69 @@ class _Read(beam.DoFn):  # type: ignore[misc, name-defined]
         self.options, self.batch_bytes = options, batch_bytes
 
     def process(self, unit: Unit) -> Iterator[Any]:
-        from corpusforge.clean.work import tally_rejects
         from corpusforge.documents.read import read_unit
         from corpusforge.documents.records import ReadOptions
 
         with as_itself():
             for raw in read_unit(unit, self.options or ReadOptions(), batch_bytes=self.batch_bytes):
-                if raw.documents.num_rows:
-                    yield raw.documents
-                if raw.rejects.num_rows:
-                    count(tally_rejects(raw.rejects))
-                    yield beam.pvalue.TaggedOutput(REJECTS, raw.rejects)
+                yield from _outputs(raw)
+
+
+def _outputs(raw: RawBatch) -> Iterator[Any]:
+    """The documents of a batch, and its rejects as ``rejects``."""
+    from corpusforge.clean.work import tally_rejects
+
+    if raw.documents.num_rows:
+        yield raw.documents
+    if raw.rejects.num_rows:
+        count(tally_rejects(raw.rejects))
+        yield beam.pvalue.TaggedOutput(REJECTS, raw.rejects)
+
+
+class RowsToDocuments(beam.PTransform):  # type: ignore[misc, name-defined]
+    """Rows as dicts, such as those of BigQuery, to DOCUMENTS RecordBatches; those without text are ``rejects``.
+
+    The columns of text, URL and time are read by name, the others dropped. ``source``: DOCUMENTS.source of them all. A
+    document's id follows from its URL and text, so neither the order of the rows nor the runner's bundles change a
+    document. Rows of equal URL and text have the same id: remove them before `DedupeSpans` and `DedupeDocuments`, which
+    need unique ones. ``batch_bytes``: of all strings of the rows of a batch.
+
+        documents, rejects = rows | RowsToDocuments(text_column="body")
+    """
+
+    def __init__(
+        self,
+        *,
+        text_column: str = "text",
+        url_column: str = "url",
+        timestamp_column: str = "timestamp",
+        source: str = "rows",
+        batch_bytes: int = 4 << 20,
+    ) -> None:
+        from corpusforge.documents.records import ReadOptions
+
+        super().__init__()
+        self.options = ReadOptions(text_column=text_column, url_column=url_column, timestamp_column=timestamp_column)
+        self.source, self.batch_bytes = source, batch_bytes
+
+    def expand(self, rows: Any) -> Any:
+        batching = beam.BatchElements(self.batch_bytes, self.batch_bytes, element_size_fn=_row_bytes)
+        converting = beam.FlatMap(_convert, self.options, self.source).with_outputs(REJECTS, main="documents")
+        return in_batches(rows | "Batch" >> batching | "Convert" >> converting)
+
+
+def _row_bytes(row: Any) -> int:
+    if isinstance(row, dict):
+        return 256 + sum(len(value) for value in row.values() if isinstance(value, str | bytes))
+    with as_itself():
+        what, mend = f"a row is a {type(row).__name__}, not a dict", "convert the rows by a beam.Map before"
+        raise errors.InputUnreadable("RowsToDocuments", what, mend)
+
+
+def _convert(rows: Sequence[Mapping[str, Any]], options: ReadOptions, source: str) -> Iterator[Any]:
+    from corpusforge.documents.read import read_rows
+
+    yield from _outputs(read_rows(rows, options, source))
 
 
 class ReadShards(beam.PTransform):  # type: ignore[misc, name-defined]

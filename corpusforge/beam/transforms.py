@@ -11,13 +11,15 @@ batches. Of `BuildInstances`:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from corpusforge import errors
 from corpusforge.beam.io import REJECTS, in_batches
 from corpusforge.beam.sdk import as_itself, beam, count
+from corpusforge.clean.cleaner import Cleaner, cleaner_of
 from corpusforge.instances.build import (
     build_parts,
     builders_of,
@@ -38,14 +40,14 @@ from corpusforge.instances.negatives import (
     take_parts,
 )
 from corpusforge.instances.source import SentenceLimit
-from corpusforge.sections import Instances
+from corpusforge.sections import Clean, Instances
 from corpusforge.tokens.bert_split import UNCASED
 from corpusforge.tokens.counts import PARTITIONS, count_words, merge_counts, pack_counts, read_counts
 from corpusforge.tokens.mask_lexicon import joiner_of
 from corpusforge.tokens.splitting import Segmentation
 
 if TYPE_CHECKING:
-    from corpusforge.clean.cleaner import Cleaner
+    from corpusforge.clean.filters import Filter
     from corpusforge.tokens.mask_lexicon import WordJoiner
     from corpusforge.tokens.vocab import Vocab
 
@@ -56,14 +58,20 @@ HELDOUT = "heldout"
 class CleanDocuments(beam.PTransform):  # type: ignore[misc, name-defined]
     """DOCUMENTS batches to those that stay; what was dropped, with its reasons, is the output ``rejects``.
 
-    ``cleaner``: a `clean.cleaner.Cleaner`. Its `check` runs here, so that a missing word list stops the program that
-    builds the graph and not a worker an hour later.
+    ``cleaner``: a recipe's [clean], with ``filters`` of the user's own as for `corpusforge.clean`; or a ready
+    `clean.cleaner.Cleaner`. What its `check` raises, for a missing word list or a function that cannot be sent to
+    workers, is raised here, and so stops the program that builds the graph and not a worker an hour later.
 
-        kept, rejects = documents | CleanDocuments(cleaner)
+        kept, rejects = documents | CleanDocuments(Clean(rules=("gopher",)), filters=[lambda text: len(text) > 200])
     """
 
-    def __init__(self, cleaner: Cleaner) -> None:
+    def __init__(self, cleaner: Clean | Cleaner, *, filters: Iterable[Callable[..., Any] | Filter] = ()) -> None:
         super().__init__()
+        if isinstance(cleaner, Clean):
+            cleaner = cleaner_of(cleaner, filters=filters)
+        elif filters:
+            mend = "pass the section Clean(...) with the filters, or cleaner_of(..., filters=...)"
+            raise errors.FilterFailed("CleanDocuments", "a ready cleaner takes no more filters", mend)
         cleaner.check()
         self.cleaner = cleaner
 

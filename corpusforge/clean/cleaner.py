@@ -8,7 +8,7 @@ result for a document depends on that document alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -230,17 +230,19 @@ def cleaner_of(
     *,
     urls: Urls | None = None,
     packs: Sequence[Pack] | None = None,
-    filters: Sequence[Filter] = (),
+    filters: Iterable[Callable[..., Any] | Filter] = (),
     last: Sequence[Step] = (),
 ) -> Cleaner:
     """The cleaner of a recipe's section ``clean``. Raises what `load_pack` raises.
 
     ``urls``: the section with lists of URLs. ``packs``: used in place of those that the section names. ``filters``: the
-    user's own, after the rules and before personal data is looked for. ``last``: steps after all others. Without a
-    language no page is dropped for its language, and bad words are those of the language that a document came with.
+    user's own functions or `Filter`s, after the rules and before personal data is looked for. ``last``: steps after all
+    others. Without a language no page is dropped for its language, and bad words are those of the language that a
+    document came with.
 
-    >>> [step.name for step in cleaner_of(Clean(rules=("gopher",), badwords="off", pii="mask")).steps]
-    ['gopher', 'language', 'pii']
+    >>> def long(text): return len(text) > 200
+    >>> [step.name for step in cleaner_of(Clean(rules=("gopher",), badwords="off", pii="mask"), filters=[long]).steps]
+    ['gopher', 'language', 'long', 'pii']
     """
     packs = [load_pack(name) for name in section.rules] if packs is None else packs
     lists = UrlLists(tuple(urls.allow), tuple(urls.block), tuple(urls.block_substrings)) if urls else UrlLists()
@@ -252,9 +254,9 @@ def cleaner_of(
     if section.badwords != "off" and rules.badword_fraction:
         steps.append(BadwordsStep(section.badwords, section.language, rules))
     if filters:
-        from corpusforge.clean.filters import FilterStep
+        from corpusforge.clean.filters import FilterStep, as_filters
 
-        steps += [FilterStep(function, section.filter_errors) for function in filters]
+        steps += [FilterStep(filter, section.filter_errors) for filter in as_filters(filters)]
     if section.pii != "off":
         from corpusforge.clean.pii import PiiStep
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,11 +17,22 @@ import pyarrow.compute as pc
 import xxhash
 
 from corpusforge import errors
+from corpusforge.documents import encodings
 from corpusforge.documents.files import open_input, reader_of, unreadable
 from corpusforge.documents.html import check_html
 from corpusforge.documents.pages import UNREAD
 from corpusforge.documents.plan import Unit
-from corpusforge.documents.records import RECORDS, FilePart, ReaderOutput, ReadOptions, Skip, document_id
+from corpusforge.documents.records import (
+    RECORDS,
+    FilePart,
+    ReaderOutput,
+    ReadOptions,
+    Skip,
+    content_id,
+    document_id,
+    parse_timestamp,
+    sound,
+)
 from corpusforge.schemas import DOCUMENTS, REJECTS
 from corpusforge.sections import INPUT_FORMATS
 from corpusforge.text import text_bytes
@@ -55,6 +66,38 @@ def read_unit(unit: Unit, options: ReadOptions, skip: int = 0, batch_bytes: int 
             yield from batcher.add(records, part.source, consumed)
         batcher.raw_bytes += max(0, part.size - passed)
     yield from batcher.rest()
+
+
+def read_rows(rows: Sequence[Mapping[str, Any]], options: ReadOptions, source: str) -> RawBatch:
+    """Rows of a database as documents; columns other than text, URL and time are dropped.
+
+    A row without a string as its text is a reject ``record:no-text``. Rows have no order, so a document's position is
+    0, and its id follows from its URL and text.
+
+    >>> raw = read_rows([{"text": "A", "likes": 3}, {"text": None}], ReadOptions(), "rows")
+    >>> raw.documents["text"].to_pylist(), raw.rejects["reason"].to_pylist()
+    (['A'], ['record:no-text'])
+    """
+    from corpusforge.documents.parquet import text_records
+
+    columns, when = options.columns, RECORDS.field("timestamp").type
+    # Python loops with a reason: the values of a column are in as many dicts.
+    named = {
+        columns.text: pa.array([_string(row.get(columns.text)) for row in rows], pa.string()),
+        columns.url: pa.array([_string(row.get(columns.url)) for row in rows], pa.string()),
+        columns.timestamp: pa.array([parse_timestamp(row.get(columns.timestamp)) for row in rows], when),
+    }
+    records = text_records(pa.record_batch(named), 0, columns, options.max_record_bytes)
+    pairs = zip(records.column("url").to_pylist(), records.column("text").to_pylist(), strict=True)
+    ids = pa.array([content_id(url, text) for url, text in pairs], pa.string())
+    nowhere = records.set_column(1, RECORDS.field("position"), pa.array(np.zeros(len(rows), np.int64)))
+    return RawBatch(*_tables(nowhere, source, ids), len(rows), 0)
+
+
+def _string(value: Any) -> str | None:
+    if isinstance(value, bytes):
+        value = encodings.decode(value)
+    return sound(value) if isinstance(value, str) else None
 
 
 def read_origins(unit: Unit, options: ReadOptions) -> Iterator[tuple[pa.RecordBatch, int]]:
@@ -141,7 +184,7 @@ class _Batcher:
             yield self._take()
 
     def _take(self) -> RawBatch:
-        tables = [_tables(records, source) for records, source in self._parts]
+        tables = [_tables(records, source, _ids(records, source)) for records, source in self._parts]
         documents = _joined([d for d, _ in tables], DOCUMENTS)
         rejects = _joined([r for _, r in tables], REJECTS)
         batch = RawBatch(documents, rejects, documents.num_rows + rejects.num_rows, self.raw_bytes)
@@ -155,12 +198,13 @@ def _joined(parts: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
     return batches[0] if batches else pa.RecordBatch.from_pylist([], schema)
 
 
-def _tables(records: pa.RecordBatch, source: str) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+def _tables(records: pa.RecordBatch, source: str, ids: pa.Array) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     """DOCUMENTS and REJECTS rows of some records of one source."""
     good = records.column("reason").is_null()
-    documents, rejects = records.filter(good), records.filter(pc.invert(good))
+    bad = pc.invert(good)
+    documents, rejects = records.filter(good), records.filter(bad)
     kept = {
-        "id": _ids(documents, source),
+        "id": ids.filter(good),
         "url": documents.column("url"),
         "source": pa.repeat(source, documents.num_rows),
         "position": documents.column("position"),
@@ -169,7 +213,7 @@ def _tables(records: pa.RecordBatch, source: str) -> tuple[pa.RecordBatch, pa.Re
         "text": documents.column("text"),
     }
     dropped = {
-        "document": _ids(rejects, source),
+        "document": ids.filter(bad),
         "url": rejects.column("url"),
         "source": pa.repeat(source, rejects.num_rows),
         "position": rejects.column("position"),

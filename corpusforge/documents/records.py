@@ -169,14 +169,25 @@ def document_id(source: str, position: int) -> str:
     return xxhash.xxh3_128_hexdigest(f"{source}\0{position}".encode("utf-8", "surrogateescape"))
 
 
+def content_id(url: str | None, text: str) -> str:
+    """DOCUMENTS.id of a row without a place: xxh3-128 of its URL, NUL and text, as 32 hex digits; of text alone
+    without a URL.
+
+    >>> content_id("http://a.org/", "A") != content_id(None, "A")
+    True
+    """
+    return xxhash.xxh3_128_hexdigest((text if url is None else f"{url}\0{text}").encode())
+
+
 _FIRST, _LAST = -62_135_596_800, 253_402_300_799
 """The first and last second of the years 1 to 9999; other numbers are not times."""
 
 
 def parse_timestamp(value: Any) -> int | None:
-    """Seconds since 1970, UTC, of an ISO 8601 string, a 14-digit crawl date, or a number of seconds or milliseconds.
+    """Seconds since 1970, UTC, of an ISO 8601 string, a 14-digit crawl date, a number of seconds or milliseconds, or a
+    `datetime`.
 
-    None if it is not recognized. A time without a zone is taken as UTC.
+    None if it is not recognized. A time without a zone is taken as UTC, a date as its midnight.
 
     >>> parse_timestamp("2024-05-18T01:58:10Z"), parse_timestamp("20080430204825"), parse_timestamp("soon")
     (1715997490, 1209588505, None)
@@ -187,6 +198,8 @@ def parse_timestamp(value: Any) -> int | None:
             return int(seconds // 1) if _FIRST <= seconds <= _LAST else None
         if isinstance(value, datetime.datetime):
             moment = value
+        elif isinstance(value, datetime.date):
+            moment = datetime.datetime.combine(value, datetime.time())
         elif len(value) == 14 and value.isdigit():
             moment = datetime.datetime.strptime(value, "%Y%m%d%H%M%S")
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import subprocess
@@ -9,21 +10,27 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import apache_beam as beam
 import pytest
 
+import corpusforge as cf
+import corpusforge.beam as transforms
 from corpusforge import errors, sections
 from corpusforge.beam.engine import BeamEngine
 from corpusforge.dedupe import methods
 from corpusforge.instances import build
 from corpusforge.progress import Silent
-from corpusforge.sections import Dedupe, Instances
+from corpusforge.sections import Clean, Dedupe, Instances
+from corpusforge.shards import Manifest
 from corpusforge.tokens.bert_split import UNCASED
 from corpusforge.tokens.counts import count_units, count_words, read_blocks, select_counts
 from corpusforge.tokens.wordpiece import learn
 from tests.beam.documents_on_disk import documents, write_units
-from tests.beam.raw_pages import write_pages
+from tests.beam.raw_pages import OFFLINE, OWN_REASONS, own_filters, rows_of, write_pages
 from tests.beam.stage_folders import content
+from tests.beam.test_transforms import clean_to
 from tests.clean.test_work import run as clean
 from tests.counting_work import CountingWork, units
 from tests.instances.test_build_graph import SECTIONS
@@ -113,6 +120,25 @@ def test_the_line_gives_the_digests_of_the_local_run(portable: BeamEngine, tmp_p
         seen.append((contents, statistics, learned.digest))
     assert seen[0] == seen[1]
     assert min(rows for _, rows in seen[0][0]) > 0
+
+
+def test_filters_of_ones_own_travel(portable: BeamEngine, tmp_path: Path) -> None:
+    pages = write_pages(tmp_path / "pages", 60)
+
+    def build(folder: Path, pipeline: Any) -> None:
+        documents, unread = pipeline | beam.Create(rows_of(pages)) | transforms.RowsToDocuments()
+        clean_to(folder, documents, unread, transforms.CleanDocuments(Clean(**OFFLINE), filters=own_filters()))
+
+    seen = []
+    for name, engine in (("here", BeamEngine(1)), ("there", portable)):
+        out, how = tmp_path / name, {"runner": engine.runner, "beam_options": engine.options, "progress": False}
+        result = cf.clean(pages, output=out / "stage", filters=own_filters(), **how, **OFFLINE)
+        assert set(result.counts) > OWN_REASONS
+        engine.run(functools.partial(build, out / "rows"))
+        own = Manifest.load(str(out / "rows"))
+        seen.append((result.manifest.digest, result.manifest.content, result.counts, own.content, own.rows))
+    assert seen[0] == seen[1]
+    assert min(seen[0][-1].values()) > 0
 
 
 def test_instances_of_every_kind_have_the_digests_of_the_local_run(portable: BeamEngine, tmp_path: Path) -> None:

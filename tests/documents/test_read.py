@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import gzip
 import json
 import random
@@ -12,7 +13,7 @@ import pytest
 
 from corpusforge import errors
 from corpusforge.documents.plan import Unit, plan_units
-from corpusforge.documents.read import RawBatch, read_unit
+from corpusforge.documents.read import RawBatch, read_rows, read_unit
 from corpusforge.documents.records import FilePart, ReadOptions
 from tests.documents.raw_inputs import page, read_all, warc_record
 
@@ -82,6 +83,37 @@ def test_batches_end_where_the_text_reaches_their_size(write: Write) -> None:
     (unit,) = plan_units([str(path)])
     assert [b.records for b in read_unit(unit, ReadOptions(), batch_bytes=10_000)] == [10] * 10  # 744 + 256 each
     assert [b.records for b in read_unit(unit, ReadOptions(), batch_bytes=10_001)] == [11] * 9 + [1]
+
+
+def test_rows_of_any_kind_are_documents_or_rejects() -> None:
+    moment = datetime.datetime(2024, 5, 18, 1, 58, 10, tzinfo=datetime.UTC)
+    zone = datetime.timezone(datetime.timedelta(hours=2))
+    rows = [
+        {"text": "a\0b \ud800", "url": "u", "timestamp": moment},
+        {"text": "", "url": None, "timestamp": moment.astimezone(zone)},
+        {"text": "Zoë".encode(), "url": 3, "timestamp": datetime.date(2024, 5, 18)},
+        {"text": "no time", "url": "u", "timestamp": "soon", "other": [1]},
+        {"text": "c" * 2000, "url": "u"},
+        {"text": None, "url": "u"},
+        {"text": 5},
+        {},
+    ]
+    options = ReadOptions(max_record_bytes=1000)
+    raw = read_rows(rows, options, "table")
+    assert raw.documents["text"].to_pylist() == ["ab \ufffd", "", "Zoë", "no time"]
+    assert raw.documents["url"].to_pylist() == ["u", None, None, "u"]
+    times = [moment, moment, moment.replace(hour=0, minute=0, second=0), None]
+    assert raw.documents["timestamp"].to_pylist() == times
+    assert len({*raw.documents["id"].to_pylist()}) == 4
+    assert raw.rejects["reason"].to_pylist() == ["record:too-large", *["record:no-text"] * 3]
+    assert raw.rejects["detail"].to_pylist()[1] == "no string in 'text'"
+    for part in (raw.documents, raw.rejects):
+        assert {*part["source"].to_pylist()} == {"table"} and {*part["position"].to_pylist()} == {0}
+    alone = [read_rows([row], options, "table") for row in reversed(rows)]
+    for name in ("documents", "rejects"):
+        apart = [row for part in reversed(alone) for row in getattr(part, name).to_pylist()]
+        assert apart == getattr(raw, name).to_pylist()
+    assert read_rows([], options, "table").records == 0
 
 
 def test_an_unknown_format_is_an_error(write: Write) -> None:
