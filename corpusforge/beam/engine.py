@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from corpusforge import errors, shards
-from corpusforge.beam.runners import LOCAL, check_runner, make_pipeline, run_pipeline
+from corpusforge.beam.runners import LOCAL, check_runner, make_pipeline, outside_notebooks, run_pipeline
 from corpusforge.engine import Combine, Consume, Engine, Produce, Reduce
 from corpusforge.pool import run_units
 from corpusforge.progress import Progress
@@ -109,5 +109,6 @@ class BeamEngine(Engine):
         """Build a pipeline with ``build(pipeline)`` and run it to its end; returns Beam's result."""
         name = check_runner(self.runner)
         pipeline = make_pipeline(name, self.options)
-        build(pipeline)
-        return run_pipeline(pipeline, name)
+        with outside_notebooks():
+            build(pipeline)
+            return run_pipeline(pipeline, name)

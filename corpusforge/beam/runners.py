@@ -10,7 +10,8 @@ from __future__ import annotations
 import difflib
 import importlib.util
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from corpusforge import errors
@@ -91,6 +92,26 @@ def make_pipeline(name: str, options: Sequence[str]) -> Any:
     except ValueError as error:
         what = "; ".join(line.strip() for line in str(error).splitlines()[1:]) or str(error)
         raise errors.RunnerRefused(f"--runner {name}", what, "give its options after --") from None
+
+
+@contextmanager
+def outside_notebooks() -> Iterator[None]:
+    """Inside, Beam builds and runs pipelines in a notebook as in a script.
+
+    Otherwise it prefixes labels with the number of the cell, and keeps files for a runner that we refuse. For this it
+    imports Beam's data frames, which takes seconds, and fails with pandas 3 (Beam 2.77).
+    """
+    from apache_beam import pipeline
+
+    plain: dict[str, Any] = {"alter_label_if_ipython": lambda *_: None, "is_in_ipython": lambda: False}
+    before = {name: getattr(pipeline, name) for name in plain if hasattr(pipeline, name)}
+    try:
+        for name in before:
+            setattr(pipeline, name, plain[name])
+        yield
+    finally:
+        for name, function in before.items():
+            setattr(pipeline, name, function)
 
 
 def run_pipeline(pipeline: Any, name: str) -> Any:

@@ -36,7 +36,7 @@ def opening_lines(job: Job, *, is_resumed: bool) -> list[str]:
     """What is reported before the first step of a process: the kernel, and for a new run its deviations."""
     lines = [] if is_resumed else deviations(job)
     if len(lines) > LISTED_DEVIATIONS:
-        lines = [f"it differs in {len(lines)} points, which --dry-run and the model card list"]
+        lines = [f"it differs in {len(lines)} points, which a dry run and the model card list"]
     return [f"attention: {job.attention}", *(f"not {job.settings.preset} as published: {line}" for line in lines)]
 
 

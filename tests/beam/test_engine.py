@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -180,3 +181,15 @@ def test_what_is_missing_is_reported_before_anything_is_done(monkeypatch: pytest
             engine.check(shuffles=shuffles)
     with pytest.raises(errors.RunnerRefused):
         BeamEngine(runner="FlinkRuner").check(shuffles=False)
+
+
+def test_a_notebook_is_no_different(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In a notebook Beam would import its interactive part, which takes seconds and fails with pandas 3."""
+    from apache_beam import pipeline
+
+    shell = SimpleNamespace(config={"IPKernelApp": {}}, execution_count=1)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setitem(sys.modules, "apache_beam.runners.interactive", None)
+    BeamEngine(1).shuffle(ITEMS, digits, partial(write, str(tmp_path)), folder=str(tmp_path / "scratch"))
+    assert (tmp_path / "4.txt").read_text() == "4 4 14 24"
+    assert pipeline.is_in_ipython()

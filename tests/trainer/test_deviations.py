@@ -89,7 +89,7 @@ def test_a_run_tells_them_before_its_first_step_and_once(
     train(data, tmp_path / "out", small_run, progress=again, resume=True)
     expected = deviations(prepare(data.instances, small_run, vocab_folder=data.vocabulary))
     mark = "not bert-tiny as published: "
-    counted = f"it differs in {len(expected)} points, which --dry-run and the model card list"
+    counted = f"it differs in {len(expected)} points, which a dry run and the model card list"
     assert [line.removeprefix(mark) for line in first.lines if line.startswith(mark)] == [counted]
     assert not [line for line in again.lines if line.startswith(mark)]
     monkeypatch.setattr(run_summary, "LISTED_DEVIATIONS", len(expected))
