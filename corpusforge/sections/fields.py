@@ -18,11 +18,26 @@ Check = Callable[[Any], str | None]
 """Returns what is wrong with a value, or None."""
 
 
+class Allowing:
+    """A check with a text for the reference: the values that it allows."""
+
+    def __init__(self, allowed: str, check: Check) -> None:
+        self.allowed, self._check = allowed, check
+
+    def __call__(self, value: Any) -> str | None:
+        return self._check(value)
+
+
+def allows(allowed: str) -> Callable[[Check], Check]:
+    """Give a check the text that describes the values it allows."""
+    return lambda check: Allowing(allowed, check)
+
+
 class OneOf:
     """Check that a value is one of these words; the command line offers them as choices."""
 
     def __init__(self, *values: str) -> None:
-        self.values = values
+        self.values, self.allowed = values, ", ".join(values)
 
     def __call__(self, value: Any) -> str | None:
         return None if value in self.values else f"must be one of {', '.join(self.values)}"
@@ -31,6 +46,7 @@ class OneOf:
 def all_of(*values: str) -> Check:
     """Check that every member of a list is one of these words."""
 
+    @allows(f"any of {', '.join(values)}")
     def check(given: tuple[str, ...]) -> str | None:
         wrong = [v for v in given if v not in values]
         return f"names {wrong[0]!r}, which is none of {', '.join(values)}" if wrong else None
@@ -41,6 +57,7 @@ def all_of(*values: str) -> Check:
 def some_of(*values: str) -> Check:
     """As `all_of`, with at least one member and no word twice."""
 
+    @allows(f"one or several of {', '.join(values)}")
     def check(given: tuple[str, ...]) -> str | None:
         if not given or len(set(given)) < len(given):
             return f"must name one or several of {', '.join(values)}, each once"
@@ -49,6 +66,7 @@ def some_of(*values: str) -> Check:
     return check
 
 
+@allows("a name without slashes")
 def plain_name(value: str) -> str | None:
     """Check that the value may name a folder, so that a recipe from elsewhere cannot choose where it is."""
     plain = value and not value.startswith(".") and not any(c in "/\\" or not c.isprintable() for c in value)
@@ -57,12 +75,13 @@ def plain_name(value: str) -> str | None:
 
 def at_least(low: float) -> Check:
     """Check that a number is not below ``low``."""
-    return lambda v: None if v >= low else f"must be at least {low:g}"
+    return Allowing(f"at least {low:,}", lambda v: None if v >= low else f"must be at least {low:g}")
 
 
 def between(low: float, high: float) -> Check:
     """Check that a number is in [low, high]."""
-    return lambda v: None if low <= v <= high else f"must lie between {low:g} and {high:g}"
+    wrong = f"must lie between {low:g} and {high:g}"
+    return Allowing(f"{low:,} to {high:,}", lambda v: None if low <= v <= high else wrong)
 
 
 def seconds_of(text: str) -> float | None:
@@ -79,6 +98,7 @@ def seconds_of(text: str) -> float | None:
     return 3600 * hours + 60 * minutes + seconds
 
 
+@allows("empty, or a time such as 1h30m")
 def duration(value: str) -> str | None:
     """Check that the value is empty or a duration such as ``1h30m``."""
     return None if not value or seconds_of(value) else "must be a time above 0 with units, as 30m, 1h30m or 90s"

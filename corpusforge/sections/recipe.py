@@ -61,6 +61,7 @@ class Setting:
     flag: str = ""  # "--yes/--no" for a switch; "" if there is none
     metavar: str | None = None
     was: str = ""
+    allowed: str = ""  # the values that its check allows, for the reference; "": any of its type
 
     @property
     def shown_default(self) -> str:
@@ -101,6 +102,7 @@ def settings() -> dict[str, Setting]:
                 "" if more["advanced"] else flag,
                 more["metavar"],
                 more["was"],
+                getattr(check, "allowed", ""),
             )
 
     collect(Recipe(), "")

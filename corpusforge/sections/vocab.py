@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from corpusforge.sections.fields import OneOf, at_least, between, option
+from corpusforge.sections.fields import OneOf, allows, at_least, between, option
 
 
 class VocabFamily(NamedTuple):
@@ -70,7 +70,7 @@ class Vocab:
     coverage: float = option(
         0.0,
         "share of characters kept; 0: .99995 (ALBERT) for unigram, .9995 (sentencepiece) for sentencepiece-bpe",
-        check=_coverage,
+        check=allows("0, or 0.98 to 1")(_coverage),
         only_with={"model": SENTENCEPIECE},
     )
     min_count: int = option(2, "rarer words are not learned from", unit="occurrences", check=at_least(1))
