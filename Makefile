@@ -1,5 +1,6 @@
 # make quickstart   raw sample -> checkpoint, in an environment of its own
 # make test         lint, types and all tests, in the same environment
+# make docs         the documentation site, in build/docs
 # make exhaustive   the properties again: twenty times the examples, shapes at full size (hours)
 # make parity       packs, URLs and vocabularies against the packages that they reproduce, in environments with these
 PYTHON ?= python3
@@ -7,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: quickstart test lint fast exhaustive parity clean-runs
+.PHONY: quickstart test lint fast docs exhaustive parity clean-runs
 
 quickstart: $(STAMP)
 	$(BIN)/corpusforge run quickstart --output runs/quickstart
@@ -22,6 +23,9 @@ lint: $(STAMP)
 
 fast: $(STAMP)
 	$(BIN)/python -m pytest -m "not slow"
+
+docs: $(STAMP)
+	$(BIN)/python -m sphinx --builder html --fresh-env --fail-on-warning --keep-going --quiet docs build/docs
 
 exhaustive: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist worksteal --hypothesis-profile exhaustive -m "hypothesis or exhaustive"

@@ -10,10 +10,10 @@ import pytest
 
 from corpusforge import recipe, sections
 from corpusforge.cli import cli
+from tests.docs.pages import PAGES
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-TEXT = {page.name: page.read_text("utf-8") for page in PAGES}
+TEXT = {page.removeprefix("docs/"): text for page, text in PAGES.items()}
 
 
 def _commands(group: click.Group, prefix: str = "corpusforge") -> dict[str, click.Command]:
@@ -60,7 +60,9 @@ def test_settings_recipes_and_links_in_the_docs_exist(page: str) -> None:
     for name in re.findall(r"corpusforge run ([a-z][a-z0-9-]+)", text):
         recipe.load(name)
     for link in re.findall(r"\]\(([^)#:]+)\)", text):
-        assert ((ROOT / page).parent / link).exists() or (ROOT / "docs" / link).exists(), link
+        assert ((ROOT / page).parent / link).exists() or (ROOT / "docs" / page).parent.joinpath(link).exists(), link
+    for alternative in re.findall(r"!\[(.*?)\]\(", text):
+        assert alternative.strip(), "a picture without alternative text"
     for script in re.findall(r"python ((?:benchmarks|pipelines|sample_data)/\w+\.py)", text):
         assert (ROOT / script).is_file(), script
 
