@@ -20,6 +20,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from corpusforge import errors
+from corpusforge.clean import contamination
 from corpusforge.clean.contamination import ContaminationStep, evaluation_texts
 from corpusforge.clean.ngrams import composed, normal_words
 from tests.oracles.contamination import contaminated, words
@@ -190,7 +191,7 @@ def test_files_that_are_too_large_are_refused(
 ) -> None:
     """Before the run, and before they fill the memory, also if packed."""
     for limit, value in {"MOST_ROW": 1000, "MOST_JSON": 2000, "MOST_TEXT": 5000, "BATCH_BYTES": 1000}.items():
-        monkeypatch.setattr(f"corpusforge.clean.contamination.{limit}", value)
+        monkeypatch.setattr(contamination, limit, value)
     (tmp_path / name).write_bytes(data)
     with pytest.raises(errors.InputUnreadable, match=message) as caught:
         ContaminationStep((str(tmp_path / name),)).check()
@@ -198,7 +199,7 @@ def test_files_that_are_too_large_are_refused(
 
 
 def test_row_groups_that_are_too_large_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("corpusforge.clean.contamination.MOST_JSON", 2000)
+    monkeypatch.setattr(contamination, "MOST_JSON", 2000)
     pq.write_table(pa.table({"text": [f"text {i}" for i in range(2000)]}), tmp_path / "a.parquet")
     with pytest.raises(errors.InputUnreadable, match="row group is larger than 2000"):
         list(evaluation_texts([str(tmp_path)]))
@@ -235,6 +236,7 @@ def test_resources_describe_the_evaluation_files(tmp_path: Path, documents_of: D
     assert verdict.details == {0: "e.txt: every student who has read the old books of that library likes some"}
 
 
+@pytest.mark.slow
 def test_planted_copies_of_real_benchmarks_are_all_found(shared_data: Path, documents_of: Documents) -> None:
     step = ContaminationStep((str(shared_data / "eval/blimp-data.tar.gz"), str(shared_data / "eval/glue/RTE/dev.tsv")))
     step.check()

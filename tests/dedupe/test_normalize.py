@@ -9,6 +9,7 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corpusforge.dedupe import normalize
 from corpusforge.dedupe.normalize import sentence_hashes
 from corpusforge.sentences.splitter import sentence_spans
 from corpusforge.text import Spans, text_bytes
@@ -78,6 +79,6 @@ def test_a_large_text_is_normalized_part_by_part(monkeypatch: pytest.MonkeyPatch
     sentences = sentence_spans(pa.array(["One. Two é! Three.\n...\nFour.", "", "Five is longer than a part. Six."]))
     whole = sentence_hashes(sentences)
     for size in (1, 5, 11, 40):
-        monkeypatch.setattr("corpusforge.dedupe.normalize._AT_ONCE", size)
+        monkeypatch.setattr(normalize, "_AT_ONCE", size)
         hashes, empty = sentence_hashes(sentences)
         assert (hashes.tolist(), empty.tolist()) == (whole[0].tolist(), whole[1].tolist())
