@@ -34,8 +34,16 @@ def pytest_configure(config: pytest.Config) -> None:
     server.set_forkserver_preload = lambda modules: preload([*modules, *names])
 
 
+RUN_COMMANDS = {"corpusforge", "fresh_corpusforge", "finished_run"}
+"""Fixtures that run the command line in processes, each of which takes seconds to import what it needs."""
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run tests marked ``exhaustive`` only under the hypothesis profile of that name."""
+    """Tests that run commands are ``slow``; those marked ``exhaustive`` run only under the profile of that name."""
+    for item in items:
+        if RUN_COMMANDS & set(getattr(item, "fixturenames", ())):
+            item.add_marker("slow")
     if config.getoption("hypothesis_profile") != "exhaustive":
         deselected = [item for item in items if item.get_closest_marker("exhaustive")]
         config.hook.pytest_deselected(items=deselected)

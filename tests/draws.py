@@ -1,7 +1,7 @@
-"""How many examples hypothesis draws: a hundred per property, and two thousand under `make exhaustive`.
+"""How many examples hypothesis draws: a hundred per property, two thousand in `make exhaustive`, twenty in `make fast`.
 
-No property has a deadline, so that no test fails on a busy machine, and `make test` draws the same examples every time.
-The profile of `make exhaustive` draws different ones every time.
+No property has a deadline, so that no test fails on a busy machine, and `make test` and `make fast` draw the same
+examples every time. The profile of `make exhaustive` draws different ones every time.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ PROFILE = "test"
 
 settings.register_profile(
     PROFILE, deadline=None, derandomize=True, max_examples=100, suppress_health_check=list(HealthCheck)
+)
+settings.register_profile(
+    "fast", deadline=None, derandomize=True, max_examples=20, suppress_health_check=list(HealthCheck)
 )
 settings.register_profile(
     "exhaustive", deadline=None, max_examples=2000, suppress_health_check=list(HealthCheck), print_blob=True

@@ -47,6 +47,7 @@ def _complaints(folder: Path, sources: dict[str, str]) -> list[str]:
     return [re.sub(r"^.*/", "", line) for line in output.splitlines() if ": error:" in line]
 
 
+@pytest.mark.slow  # with an empty cache of mypy
 def test_examples_fit_the_types(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MYPYPATH", f"{tmp_path}:{ROOT}")
     sources = {page.replace("/", "_").removesuffix(".md"): _python_of(ROOT / page) for page in PAGES}

@@ -101,6 +101,7 @@ def test_a_killed_worker_is_one_clear_error_and_a_rerun_resumes(
     assert digests(tmp_path) == straight[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_an_interrupt_leaves_no_orphans(how: signal.Signals, tmp_path: Path, straight: tuple[object, object]) -> None:
     program = [sys.executable, str(Path(__file__).with_name("counting_work.py")), str(tmp_path / "out"), "0.3"]

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 REFERENCE = 0.15
 """Seconds of ``import numpy, pyarrow`` on the machine on which the limits were set."""
 BUSY = 1.25

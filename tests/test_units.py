@@ -59,6 +59,7 @@ def test_an_altered_shard_is_written_again(tmp_path: Path) -> None:
 BROKEN = ["", "{", "[]", "null", "{}", '"x"', '{"tables": 3}', '{"tables": {"rows": {"name": 1}}}', "\udcff"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", BROKEN)
 def test_a_broken_entry_counts_as_absent(tmp_path: Path, broken: str) -> None:
     _work(tmp_path)

@@ -194,8 +194,8 @@ def build_instances(documents: Stage, call: Call) -> Result:
     >>> clean = cf.clean(iter(pages), language="", badwords="off", sentences="builtin", progress=False)
     >>> vocab = cf.train_vocab(clean, size=128, unused=8, progress=False)
     >>> instances = cf.build_instances(clean, vocab=vocab, format="doc-sentences", length=64, progress=False)
-    >>> instances
-    Result(build-instances, '...', train: 1 rows, heldout: 0 rows)
+    >>> instances.tables, instances.table().num_rows
+    (('train', 'heldout'), 1)
     """
     from corpusforge.stages.build_instances import build_instances as run_stage
 

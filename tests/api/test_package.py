@@ -129,6 +129,7 @@ def test_names_of_flags_are_keywords_too(tmp_path: Path) -> None:
         cf.dedupe(tmp_path, memory_budget=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("call", "complaint"),
     [

@@ -227,6 +227,7 @@ def test_a_dry_run_writes_nothing(folders: Folders) -> None:
 FILTERS = {"language": "", "badwords": "off", "rules": [], "progress": False, "unit_megabytes": 1}
 
 
+@pytest.mark.slow
 def test_filters_run_in_workers_and_count_in_the_digest(tmp_path: Path) -> None:
     """Lambdas with closures, in two worker processes; another closure is another run."""
     noise = np.random.default_rng(0)
@@ -260,6 +261,7 @@ def test_a_failing_filter_stops_the_workers_and_names_the_document(tmp_path: Pat
     assert result.dropped("filter:divide:error")[0]["url"] == "http://x/3000"
 
 
+@pytest.mark.slow
 def test_a_function_of_a_script_without_a_guard_runs_in_workers(tmp_path: Path) -> None:
     """A script with no ``if __name__ == "__main__"``, as people write them: its functions travel by value."""
     (tmp_path / "script.py").write_text(

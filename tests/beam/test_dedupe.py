@@ -22,6 +22,7 @@ from tests.beam.documents_on_disk import write_units
 from tests.beam.stage_folders import ROWS, batches, content, counters, finished, pipeline
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [7, 90])
 def test_dedupe_gives_what_the_stage_gives(size: int, tmp_path: Path) -> None:
     units = write_units(tmp_path / "in", ROWS, [20])
@@ -79,6 +80,7 @@ def corpus() -> pa.RecordBatch:
 PAGES = corpus()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "keep"), [(9, "hash"), (70, "hash"), (23, "longest")])
 def test_documents_give_what_the_stage_gives(size: int, keep: str, tmp_path: Path) -> None:
     units = write_units(tmp_path / "in", PAGES, [20, 41])
@@ -97,6 +99,7 @@ def test_documents_give_what_the_stage_gives(size: int, keep: str, tmp_path: Pat
     assert content(tmp_path / "stage", "clusters")[1] > content(tmp_path / "stage", "repeats")[1] > 15
 
 
+@pytest.mark.slow
 def test_no_similar_documents_and_no_documents() -> None:
     def all_of(rows: pa.RecordBatch) -> Any:
         def check(outputs: list[pa.RecordBatch]) -> None:

@@ -89,6 +89,7 @@ def test_progress(engine: BeamEngine, tmp_path: Path) -> None:
         assert seen.events == [begun, "count: 7 units through local", "finish"]
 
 
+@pytest.mark.slow
 def test_a_local_map_does_not_import_beam(tmp_path: Path) -> None:
     program = f"""
 import sys

@@ -5,7 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
 
+
+@pytest.mark.slow
 def test_beam_is_imported_quietly() -> None:
     code = "import corpusforge.beam.sdk, logging; print(logging.getLogger().handlers)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

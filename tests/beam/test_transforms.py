@@ -71,6 +71,7 @@ def test_wrong_filters_are_refused_when_the_graph_is_built() -> None:
         transforms.CleanDocuments(cleaner_of(Clean(**OFFLINE)), filters=[str.isascii])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "section",
     [

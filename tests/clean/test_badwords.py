@@ -69,6 +69,7 @@ def test_a_list_that_is_not_text_is_a_one_line_error(rules: Rules, tmp_path: Pat
         load_badwords(str(tmp_path), "de", rules, required=True)
 
 
+@pytest.mark.slow
 def test_all_28_lists_take_linear_time(rules: Rules, shared_data: Path) -> None:
     folder = shared_data / "badwords/LDNOOBW"
     for language in LISTS:
@@ -120,6 +121,7 @@ def test_pages_without_a_url_are_drawn_by_their_id(
     assert 140 < verdict.codes.sum() < 260
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["en", ""])
 @pytest.mark.parametrize(
     ("text", "message"),

@@ -194,6 +194,7 @@ def test_an_empty_batch_stays_empty(documents_of: Callable[..., pa.RecordBatch])
     compare(["", "\n", "\u3000"], cleaner(RULES), documents_of, builtin_count)
 
 
+@pytest.mark.slow
 def test_a_long_chain_does_not_depend_on_batches(
     documents_of: Callable[..., pa.RecordBatch], shared_data: Path, tmp_path: Path
 ) -> None:

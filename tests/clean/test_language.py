@@ -69,6 +69,7 @@ def test_the_step_keeps_one_language(documents_of: Callable[..., pa.RecordBatch]
     assert verdict.language is not None and set(verdict.language.to_pylist()) == {"fr"}
 
 
+@pytest.mark.slow
 def test_the_cascade_is_near_the_exact_answer(shared_data: Path) -> None:
     """Where it trusts resiliparse it nearly always agrees with langdetect; elsewhere it is langdetect."""
     texts = pa.array(pages_of(shared_data, 2_000))

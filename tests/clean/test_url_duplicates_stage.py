@@ -121,6 +121,7 @@ def test_lists_of_domains_drop_pages(tmp_path: Path) -> None:
     assert manifest.rows["documents"] == 1
 
 
+@pytest.mark.slow
 def test_workers_rounds_and_resuming_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_jsonl(pages(300), tmp_path / "in", 5)
     monkeypatch.setattr("corpusforge.documents.plan._grouped", lambda parts, _: [(part,) for part in parts])

@@ -78,6 +78,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         read_entries([f"@{tmp_path / 'latin.txt'}"], "urls.block")
 
 
+@pytest.mark.slow
 def test_a_million_names(tmp_path: Path) -> None:
     path = tmp_path / "million.txt"
     path.write_text("\n".join(f"site-{i}.example" for i in range(1_000_000)))

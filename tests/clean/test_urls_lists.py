@@ -109,6 +109,7 @@ def test_substrings_that_are_too_long_stop_before_the_run(tmp_path: Path) -> Non
         UrlLists(block_substrings=(f"@{tmp_path / 'long.txt'}",)).check()
 
 
+@pytest.mark.slow
 def test_the_longest_lists_of_substrings_work() -> None:
     """In letters that fold to most bytes: each group compiles."""
     parts = tuple(f"{i:05d}" + "\u1e9e\u212a\u0416" * 600 for i in range(300))

@@ -9,6 +9,8 @@ import pytest
 
 from tests.cost.changed_copy import ALL_PAGES, ROOT, copy_package, rows_of, run
 
+pytestmark = pytest.mark.slow
+
 HEAD = 'kind = "fineweb"\ntitle = "Pages of our own"\n'
 OLD = f'{HEAD}[max_line_breaks_a_word]\nvalue = 0.5\nsource = "by eye"\n'
 NEW = f'{HEAD}[max_questions_a_word]\nvalue = 0.2\nsource = "by eye"\n'

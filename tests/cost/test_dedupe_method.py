@@ -62,6 +62,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy_package(tmp_path_factory.mktemp("copy"), files, changes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("methods", ["first-words", "first-words,exact-spans"])
 def test_the_new_method_runs_alone_and_in_a_chain(methods: str, copy: Path, tmp_path: Path) -> None:
     texts = ["One page of text.", "One page of words.", "Another page here.", "Another page there."]

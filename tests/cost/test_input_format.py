@@ -8,6 +8,8 @@ import pytest
 
 from tests.cost.changed_copy import ALL_PAGES, copy_package, rows_of, run
 
+pytestmark = pytest.mark.slow
+
 LINE = '        InputFormat("hub", "hub"),\n'
 ROW = '        InputFormat("mbox", "mbox", (".mbox",)),\n'
 MODULE = '''"""Mail folders: a document a message."""

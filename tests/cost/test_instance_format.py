@@ -8,6 +8,8 @@ import pytest
 
 from tests.cost.changed_copy import copy_package, prepare, rows_of, run
 
+pytestmark = pytest.mark.slow
+
 FILE = '''"""Format of single sentences: each is an instance of its own."""
 
 from corpusforge.instances.blocks import parts_of

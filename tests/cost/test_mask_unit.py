@@ -8,6 +8,8 @@ import pytest
 
 from tests.cost.changed_copy import copy_package, prepare, rows_of, run
 
+pytestmark = pytest.mark.slow
+
 FILE = '''"""Mask unit of fixed pairs of tokens: the first and second of an instance, the third and fourth, ..."""
 
 import numpy as np

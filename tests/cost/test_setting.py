@@ -24,6 +24,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy_package(tmp_path_factory.mktemp("copy"), changes=changes)
 
 
+@pytest.mark.slow
 def test_a_new_setting_works_as_flag_in_a_recipe_and_by_set(copy: Path, tmp_path: Path) -> None:
     page, recipe = tmp_path / "page.jsonl", tmp_path / "loud.toml"
     page.write_text('{"text": "A page of text."}\n')

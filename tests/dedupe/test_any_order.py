@@ -117,6 +117,7 @@ def test_no_chain_depends_on_order(methods: tuple[str, ...], tmp_path: Path, mon
     check(Dedupe(method=methods, sentences="builtin"), tmp_path, monkeypatch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["exact-spans", "near-spans"])
 def test_on_an_object_store_each_unit_is_read_once_to_locate_copies(
     method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

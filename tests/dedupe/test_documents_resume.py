@@ -19,6 +19,7 @@ from tests.beam.test_dedupe import PAGES
 TABLES = {"near-spans": ("documents", "repeats"), "documents": ("documents", "repeats", "clusters", "signatures")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", TABLES)
 def test_resumes_wherever_it_was_killed(method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Dedupe(method=(method,), min_sentences=1, span_sentences=1, export_signatures=True)

@@ -80,6 +80,7 @@ class Killed(BaseException):
     pass
 
 
+@pytest.mark.slow
 def test_dedupe_killed_while_it_removes_cuts(tmp_path: Path, straight: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three rounds are complete; a run in two is killed where it removes cuts; the next runs in three again."""
     units, out, remove = write_units(tmp_path, ROWS, [30]), str(tmp_path / "out"), shards.remove

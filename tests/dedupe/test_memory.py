@@ -51,6 +51,7 @@ def test_a_large_document_counts_and_one_that_is_too_large_is_reported() -> None
                                          "more than --memory-budget")  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_largest_document_is_read_from_footers(tmp_path: Path) -> None:
     def unit(name: str, *texts: str) -> ShardUnit:
         writer = shards.ShardWriter(str(tmp_path), name, schemas.DOCUMENTS, "parquet")

@@ -74,6 +74,7 @@ def test_killed_in_any_method_and_resumed(
     assert not (tmp_path / "out/scratch").exists()
 
 
+@pytest.mark.slow
 def test_killed_while_scratch_is_removed(
     units: list[ShardUnit], tmp_path: Path, straight: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -147,6 +147,7 @@ def test_near_spans_equal_the_oracle(
     assert all(row[8] >= threshold for row in rows if row[1].startswith("span"))
 
 
+@pytest.mark.slow
 @given(corpora(), st.sampled_from([0.5, 0.75, 1.0]), st.sampled_from(["hash", "longest"]), st.integers())
 @draws(60)
 def test_documents_equal_the_oracle(corpus: dict[str, str], threshold: float, keep: str, seed: int) -> None:
@@ -172,6 +173,7 @@ def test_documents_equal_the_oracle(corpus: dict[str, str], threshold: float, ke
     assert done.statistics.get("text_bytes_in", 0) == done.statistics.get("text_bytes_out", 0) + lost
 
 
+@pytest.mark.slow
 @given(corpora(), st.sampled_from([0, 2]), st.integers(), st.integers())
 @draws(25)
 def test_nothing_depends_on_how_the_corpus_is_cut(corpus: dict[str, str], length: int, one: int, other: int) -> None:

@@ -70,6 +70,7 @@ def test_every_line_is_one_row_for_any_cut(write: Write, lines: list[bytes], end
     assert _rows(read_all(write("a.jsonl.gz", gzip.compress(data)))) == expected
 
 
+@pytest.mark.slow
 def test_a_large_file_cut_anywhere(write: Write) -> None:
     lines = [
         json.dumps({"text": f"{i} " + "x" * (i % 977), "url": f"http://a/{i}", "timestamp": i}) for i in range(9000)

@@ -19,6 +19,7 @@ def _write(path: Path, columns: dict[str, Any], **options: Any) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_rows_of_any_cut_are_the_same(tmp_path: Path) -> None:
     texts = [f"{i} " + "word " * (i % 300) for i in range(5000)]
     moments = pa.array([i * 1000 for i in range(5000)], pa.timestamp("ms"))

@@ -86,6 +86,7 @@ def test_codecs_members_and_damage(write: Write, pack: Callable[[bytes], bytes],
         list(files.blocks(file))
 
 
+@pytest.mark.slow
 def test_what_one_step_yields_is_bounded(write: Write) -> None:
     for pack in PACK[1:]:
         with write("a", pack(b"\0" * (64 << 20))).open("rb") as file:

@@ -202,6 +202,7 @@ def test_small_files_are_grouped_and_large_ones_cut(write: Write, tmp_path: Path
     json.dumps([dataclasses.asdict(unit) for unit in units])
 
 
+@pytest.mark.slow
 def test_ids_depend_on_source_and_position_alone(write: Write, tmp_path: Path) -> None:
     for i in range(5):
         write(f"in/{i}.jsonl", b"".join(b'{"text": "%d %d"}\n' % (i, k) for k in range(50)))

@@ -52,6 +52,7 @@ def _flat(batches: list[RawBatch]) -> list[list[dict[str, object]]]:
     return [[row for batch in batches for row in batch[table].to_pylist()] for table in (0, 1)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_bytes", [1, 900, 5000, 1 << 20])
 def test_a_resumed_unit_yields_the_same_rest(folder: Path, batch_bytes: int) -> None:
     (unit,) = plan_units([str(folder)])

@@ -167,6 +167,7 @@ def test_a_record_cut_short_is_shown(write: Write) -> None:
     assert "the end is miss" in out.rejects[0]["text"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["gzip", "br", "zstd", "deflate"])
 def test_a_bomb_stops_at_the_limit(write: Write, encoding: str) -> None:
     encode = {"gzip": gzip.compress, "br": _brotli, "zstd": _zstd, "deflate": zlib.compress}[encoding]

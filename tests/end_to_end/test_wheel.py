@@ -86,6 +86,7 @@ def test_a_recipe_runs_from_any_directory(unpacked: Path, tmp_path: Path) -> Non
     assert "c4-tfds-3.1" in shown.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["apache_beam", "torch", "plotly"])
 def test_a_missing_part_says_what_to_install(unpacked: Path, tmp_path: Path, module: str) -> None:
     """A module of that name that cannot be found stands for an environment without the extra."""

@@ -101,6 +101,7 @@ def test_a_run_that_diverges_is_said(folder: Path) -> None:
         )
 
 
+@pytest.mark.slow
 def test_a_rule_is_learned_and_the_same_seed_is_the_same_model(folder: Path) -> None:
     inputs, labels = encoded(folder)
     made = []
@@ -115,6 +116,7 @@ def test_a_rule_is_learned_and_the_same_seed_is_the_same_model(folder: Path) -> 
     assert made[2].shape == made[0].shape
 
 
+@pytest.mark.slow
 def test_micro_batches_change_nothing(tmp_path: Path) -> None:
     folder = write_checkpoint(tmp_path, deviation=0.1, dropout=0.0)
     inputs, labels = encoded(folder)

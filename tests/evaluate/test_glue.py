@@ -134,6 +134,7 @@ def test_bad_folders_are_one_clear_error(tmp_path: Path) -> None:
         read_task("own", folder)
 
 
+@pytest.mark.slow
 def test_a_task_end_to_end(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     lines = [f"w{1 + y} w{rng.integers(9, 99)}\t{'no' if y else 'yes'}" for y in rng.integers(0, 2, 48)]

@@ -40,6 +40,7 @@ def checkpoint(folder: Path, family: str) -> Path:
     return folder / "model"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", VOCABULARIES)
 def test_words_pairs_and_windows_are_the_tokenizers(tmp_path: Path, family: str) -> None:
     folder = checkpoint(tmp_path, family)

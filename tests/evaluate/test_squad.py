@@ -153,6 +153,7 @@ def test_the_answer_of_a_question_is_the_best_of_its_windows(tmp_path: Path) -> 
     assert found.null.tolist() == [2.5 - 8]
 
 
+@pytest.mark.slow
 def test_a_task_end_to_end(tmp_path: Path) -> None:
     """The answer is the one word from w100 on; a passage without one has no answer."""
     rng = np.random.default_rng(0)

@@ -71,6 +71,7 @@ def test_batches_without_instances():
         assert [b.statistics["documents"] for b in builder.copies(tokens, 1)] == [tokens.num_rows]
 
 
+@pytest.mark.slow
 def test_a_document_of_a_million_sentences():
     lengths = np.random.default_rng(0).integers(1, 40, 1_000_000)
     tokens = tokens_of([lengths])

@@ -62,6 +62,7 @@ def digests(
     return {t: (combine(s.content for s in written), sum(s.rows for s in written)) for t, written in tables.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("format", "unit"), itertools.product(FORMATS, UNITS))
 def test_digests(format: str, unit: str, tokens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = dataclasses.replace(SETTINGS, format=format, mask=MaskSettings(unit=unit))

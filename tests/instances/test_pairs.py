@@ -77,6 +77,7 @@ def distinct(tokens):
     return tokens.set_column(1, tokens.schema.field(1), pa.ListArray.from_arrays(column.offsets, pa.array(ids)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("short", [0.1, 0.5])
 def test_original_has_googles_distributions(short):
     rng = np.random.default_rng(5)
@@ -164,6 +165,7 @@ def test_front_shares_are_binomial():
         assert abs(count - share * len(keys)) < 5 * math.sqrt(len(keys) * share)
 
 
+@pytest.mark.slow
 def test_a_document_of_a_million_sentences():
     tokens = tokens_of([np.random.default_rng(0).integers(1, 40, 1_000_000), [5, 5]])
     batches = pair_builder(tokens, length=128).copies(tokens, 1)

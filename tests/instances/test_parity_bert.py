@@ -142,6 +142,7 @@ def features(pairs: Pairs) -> dict[str, np.ndarray]:
     }
 
 
+@pytest.mark.slow
 def test_there_are_enough_and_as_many(ours, googles):
     mine, theirs = len(ours[0].label), len(googles[0].label)
     assert min(mine, theirs) >= 20_000

@@ -31,6 +31,7 @@ def real(shared_data):
     return wikipedia(shared_data)
 
 
+@pytest.mark.slow
 def test_sop_has_alberts_lengths_and_swaps(real):
     tokens, specials = real
     source = read_source(tokens)

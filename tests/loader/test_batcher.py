@@ -126,6 +126,7 @@ def check_layout(batch: Batch, settings: BatchSettings) -> None:
     assert (dense != -100).sum() == len(batch.masked) == len(np.unique(batch.masked))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("copies", [0, 3])
 def test_workers_threads_and_beginnings_change_nothing(make_data: MakeData, kind: str, copies: int) -> None:
@@ -148,6 +149,7 @@ def read_in_process(batcher: Batcher, steps: list[int]) -> list[Batch]:
     return [batch for step in steps for batch in batcher.step(step)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["spawn", "fork"])
 def test_processes_make_the_same_batches(make_data: MakeData, method: str) -> None:
     batcher = opened(make_data(), PACKED)
@@ -314,6 +316,7 @@ def add_statistics(data: Data, longest: int, copies: int) -> None:
     dataclasses.replace(manifest, statistics={"train": statistics}, recipe=recipe).save(data.instances)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("copies", [0, 3])
 @pytest.mark.parametrize("packing", [False, True])
 @pytest.mark.parametrize("longest", [64, 512])

@@ -56,6 +56,7 @@ def test_long_rows_are_full_and_similar(room: int) -> None:
         assert max(means) < 1.3 * min(means)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("longest", "room"), [(128, 4096), (128, 16_384), (512, 8192), (512, 16_384)])
 def test_real_lengths_fill_rows(shared_data: Path, longest: int, room: int) -> None:
     """Words of the paragraphs of Wikipedia articles, long ones cut, as instances have them."""

@@ -59,6 +59,7 @@ def test_before_and_after_are_shown(tmp_path: Path) -> None:
     assert "after:" in text and "[-" not in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["shards", "manifest", "folder"])
 def test_an_unreadable_input_stage_is_reported(tmp_path: Path, what: str) -> None:
     folder = deduplicated(tmp_path)

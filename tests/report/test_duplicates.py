@@ -51,6 +51,7 @@ def overlapping(seed: int) -> dict[str, str]:
     return texts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["exact-spans", "lines,exact-spans"])
 @pytest.mark.parametrize("seed", range(8))
 def test_a_copy_without_a_note_is_in_the_output(tmp_path: Path, method: str, seed: int) -> None:

@@ -82,6 +82,7 @@ def test_an_archive_is_read_like_a_folder(punkt: Path, tmp_path: Path, monkeypat
     assert ours.load() == expected
 
 
+@pytest.mark.slow
 def test_folders_are_those_of_nltk(monkeypatch: pytest.MonkeyPatch) -> None:
     """In NLTK's order; NLTK reads the environment when it is imported."""
     monkeypatch.setenv("NLTK_DATA", "/x/y:~/z")

@@ -49,6 +49,7 @@ def page(name: str) -> str:
     return " ".join(f"{name}{i}" for i in range(80)) + "."
 
 
+@pytest.mark.slow
 def test_an_index_is_identified_by_its_content(tmp_path: Path) -> None:
     january = stage(tmp_path / "january", {"a": page("a"), "b": page("b")})
     february = stage(tmp_path / "february", {"b2": page("b"), "c": page("c")})
@@ -69,6 +70,7 @@ def test_an_index_is_identified_by_its_content(tmp_path: Path) -> None:
     assert dedupe(march, tmp_path / "d3", both[::-1]).skipped
 
 
+@pytest.mark.slow
 def test_a_folder_without_an_index_is_refused_before_the_work(tmp_path: Path) -> None:
     upstream = stage(tmp_path / "in", {"a": page("a")})
     with pytest.raises(errors.StageMismatch, match="no signatures"):
@@ -106,6 +108,7 @@ def test_counts_do_not_depend_on_the_order_of_ids(tmp_path: Path) -> None:
     assert counts["pairs_alike"] == counts["pairs_compared"] == done.manifest.tallies["page:in-index"]["rows"] == 12
 
 
+@pytest.mark.slow
 def test_signatures_are_of_the_documents_that_the_chain_keeps(tmp_path: Path) -> None:
     upstream = stage(tmp_path / "in", {"a": page("a"), "b": page("b")})
     chain = ("documents", "exact-spans")

@@ -52,6 +52,7 @@ def test_small_sample_of_many_files_reads_few(folder: Path) -> None:
     assert preview.clean(settings, 2).records < preview.clean(settings, 1_000_000).records == 8 * 201
 
 
+@pytest.mark.slow
 def test_a_sample_takes_from_long_files_what_short_ones_lack(tmp_path: Path) -> None:
     """All records where the sample is larger than the input; else as many as it names, wherever the long files are."""
     texts = {f"{k:03d}.jsonl": [GOOD.format(k)] * (120 if k == 0 else 1) for k in range(100)}

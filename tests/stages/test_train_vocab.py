@@ -68,6 +68,7 @@ def test_a_size_too_small_for_any_text_is_refused_before_anything_is_written(fam
     assert not (tmp_path / "vocab").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["wordpiece", "unigram"])
 def test_a_size_that_a_learner_refuses_does_not_bind(family: str, tmp_path: Path) -> None:
     """The words are counted by then; the second attempt replaces what the first left."""

@@ -131,6 +131,7 @@ LEARNED: dict[str, Callable[[pa.Table], Vocab]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["text_en/novels-dev.jsonl.gz", "text_zh/zhwiki-dev.jsonl.gz"])
 @pytest.mark.parametrize("family", sorted(LEARNED))
 def test_words_of_real_text(shared_data: Path, family: str, name: str) -> None:

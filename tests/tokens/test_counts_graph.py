@@ -14,6 +14,7 @@ from tests.beam.documents_on_disk import write_units
 from tests.beam.stage_folders import ROWS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cuts", "workers"), [([], 1), ([1, 44, 0], 2)])
 def test_words_are_counted_over_all_units(cuts: list[int], workers: int, tmp_path: Path) -> None:
     units = write_units(tmp_path, ROWS, cuts)

@@ -160,6 +160,7 @@ def test_nasty_files(shared_data: Path) -> None:
     assert Encoder(UNCASED).encode(documents(lines)).to_pylist() == expected(lines, UNCASED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["text_en/enwiki2018-dev.jsonl.gz", "text_zh/zhwiki-dev.jsonl.gz"])
 @pytest.mark.parametrize("lowercase", [True, False])
 def test_real_text(shared_data: Path, name: str, lowercase: bool) -> None:
@@ -337,6 +338,7 @@ def test_literal_specials_are_plain_bytes() -> None:
     assert not set(batch["ids"].flatten().to_pylist()) & {*BPE.reserved}
 
 
+@pytest.mark.slow
 def test_very_long_words_and_lines() -> None:
     texts = ["x" * 100_000, "東" * 50_000, " " * 30_000 + "a", "'s" * 20_000, "a b\n" * 300_000, "a\u3000" * 50_000]
     batch = Encoder(BPE).encode(documents(texts))
@@ -356,6 +358,7 @@ def test_words_start_at_white_space_and_sentences() -> None:
     assert starts == ["x", *[token for token in tokens if token.startswith("Ġ")]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["text_en/enwiki2018-dev.jsonl.gz", "text_zh/zhwiki-dev.jsonl.gz"])
 def test_real_text_as_bytes(shared_data: Path, name: str) -> None:
     with gzip.open(shared_data / name, "rt", encoding="utf-8") as file:

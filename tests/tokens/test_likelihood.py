@@ -49,6 +49,7 @@ def test_a_small_text_by_hand() -> None:
     assert merge(ready, 1)[len(ready.first) :] == ["##gs", "pu", "hu", "bu", "hugs"]
 
 
+@pytest.mark.slow
 def test_the_same_for_any_order_of_rows() -> None:
     counts = full_of_ties()
     whole = learn(counts, sections.Vocab(size=1024, alphabet=64))

@@ -193,6 +193,7 @@ def trained_on_text(texts: list[str], algorithm: str, size: int) -> files.Model:
     return files.read_model(written.getvalue())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["unigram", "bpe"])
 def test_learned_as_from_the_text(shared_data: Path, algorithm: str) -> None:
     with gzip.open(shared_data / "text_en/enwiki2018-dev.jsonl.gz", "rt", encoding="utf-8") as file:

@@ -27,6 +27,7 @@ def job_of(data: Data, settings: Pretrain) -> Job:
     return prepare(data.instances, settings, vocab_folder=data.vocabulary)
 
 
+@pytest.mark.slow
 def test_packing_is_a_matter_of_kernels(make_data: MakeData, small_run: Pretrain, tmp_path: Path) -> None:
     """Without dropout a run learns the same packed, padded and with fixed shapes."""
     data, found = make_data(pairs=True), []

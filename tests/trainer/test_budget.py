@@ -155,6 +155,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
+@pytest.mark.slow
 def test_a_run_of_seconds_keeps_its_budget_and_its_log_holds_the_schedule(
     make_data: MakeData, small_run: Pretrain, tmp_path: Path, clock: Clock
 ) -> None:
@@ -169,6 +170,7 @@ def test_a_run_of_seconds_keeps_its_budget_and_its_log_holds_the_schedule(
     assert rates[facts["steps"]] < 0.05 * max(rates.values())
 
 
+@pytest.mark.slow
 def test_a_resumed_run_has_the_time_that_was_left(
     make_data: MakeData, small_run: Pretrain, tmp_path: Path, clock: Clock
 ) -> None:

@@ -87,6 +87,7 @@ def test_every_format_has_a_short_part_whose_chunks_are_instances(
         assert rows.pair_labels[number] == whole.pair_labels[row]  # type: ignore[index]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["full-sentences", "sentence-pair", "sop"])
 @pytest.mark.parametrize("stop", [3, 5])
 def test_a_run_of_every_format_resumes_on_and_behind_the_switch(
@@ -111,6 +112,7 @@ def test_the_number_of_loader_threads_changes_nothing(
     assert_equal_runs(tmp_path / "one", tmp_path / "four")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 @pytest.mark.parametrize("at", ["step", "evaluation", "checkpoint", "publish"])
 def test_a_signal_leaves_a_valid_checkpoint_and_its_exit_code(
@@ -150,6 +152,7 @@ def test_a_signal_leaves_a_valid_checkpoint_and_its_exit_code(
     assert_equal_runs(tmp_path / "straight", tmp_path / "out")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "state.json", "digests.json"])
 def test_a_checkpoint_cut_short_is_skipped(make_data: MakeData, small_run: Pretrain, tmp_path: Path, name: str) -> None:
     data, settings = make_data(), dataclasses.replace(small_run, checkpoint_steps=2, log_steps=1)
@@ -163,6 +166,7 @@ def test_a_checkpoint_cut_short_is_skipped(make_data: MakeData, small_run: Pretr
     assert_equal_runs(tmp_path / "straight", tmp_path / "stopped")
 
 
+@pytest.mark.slow
 def test_a_kill_while_a_checkpoint_is_written_leaves_the_one_before(
     make_data: MakeData, small_run: Pretrain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,6 +205,7 @@ def test_the_newest_and_the_best_are_kept(
     assert facts["best_checkpoint"] == str(tmp_path / "out/checkpoints/step-000002")
 
 
+@pytest.mark.slow
 def test_a_resumed_run_has_the_cards_of_one_that_was_not(
     make_data: MakeData, small_run: Pretrain, tmp_path: Path
 ) -> None:

@@ -81,6 +81,7 @@ def test_the_plan_tells_them(make_data: MakeData, small_run: Pretrain) -> None:
     assert lines == lines_of(data, small_run)
 
 
+@pytest.mark.slow
 def test_a_run_tells_them_before_its_first_step_and_once(
     make_data: MakeData, small_run: Pretrain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -189,6 +189,7 @@ def test_rows_that_padding_added_to_the_vocabulary_are_drawn_anew(
     assert 0 < model.tokens.weight[180:].abs().max() < 0.05
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_from_it_and_says_so(make_data: MakeData, small_run: Pretrain, tmp_path: Path) -> None:
     data, folder = make_data(pairs=True), tmp_path / "theirs"
     their_model(data, folder, "BertForMaskedLM", initializer_range=0.02)

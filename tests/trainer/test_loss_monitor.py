@@ -90,6 +90,7 @@ def told(run: Path, name: str) -> list[dict[str, Any]]:
     return [line for line in map(json.loads, (run / "log.jsonl").read_text().splitlines()) if name in line]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [1e3, math.nan])
 def test_skipped_steps_are_recorded_and_skipped_again(
     make_data: MakeData, small_run: Pretrain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, factor: float
@@ -133,6 +134,7 @@ def test_a_loss_that_is_gone_for_good_ends_the_run(
         train(make_data(), tmp_path / "out", settings)
 
 
+@pytest.mark.slow
 def test_judging_changes_nothing_where_there_is_no_spike(
     make_data: MakeData, small_run: Pretrain, tmp_path: Path
 ) -> None:
@@ -209,6 +211,7 @@ def test_the_warning_names_causes() -> None:
         assert cause in words
 
 
+@pytest.mark.slow
 def test_a_run_says_and_logs_it_and_a_resumed_one_does_not_say_it_twice(
     make_data: MakeData, small_run: Pretrain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

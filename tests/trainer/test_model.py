@@ -56,6 +56,7 @@ def settings_of(preset: str, run: Pretrain, **changes: Any) -> Pretrain:
     return dataclasses.replace(run, preset=preset, **changes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", FAMILIES)
 def test_overfits_one_batch(make_data: MakeData, small_run: Pretrain, preset: str) -> None:
     data = make_data(count=4, longest=24, **FAMILIES[preset])
@@ -75,6 +76,7 @@ def test_overfits_one_batch(make_data: MakeData, small_run: Pretrain, preset: st
     assert min(losses[0]) > 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["albert-tiny", "spanbert-tiny"])
 def test_a_resumed_run_is_bit_equal_and_goes_out(
     make_data: MakeData, small_run: Pretrain, tmp_path: Path, preset: str

@@ -96,6 +96,7 @@ def test_the_state_is_the_same_three_things(name: str) -> None:
     assert float(state["step"]) == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bert-adam", "lamb"])
 def test_a_resumed_run_is_bit_equal_with_every_optimiser(
     make_data: Callable[..., Data], small_run: Pretrain, tmp_path: Path, name: str

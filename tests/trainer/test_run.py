@@ -31,6 +31,7 @@ pytest_plugins = ["tests.made_up_data"]
 MakeData = Callable[..., Data]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["dynamic", "pairs", "duplicated"])
 @pytest.mark.parametrize("stop", [0, 3, 6, 7])  # primes on both sides of the switch behind step 6, and on it
 def test_a_resumed_run_is_bit_equal(
@@ -43,6 +44,7 @@ def test_a_resumed_run_is_bit_equal(
     assert_equal_runs(tmp_path / "straight", tmp_path / "stopped")
 
 
+@pytest.mark.slow
 def test_the_same_run_twice_and_from_other_shards_is_bit_equal(
     make_data: MakeData, small_run: Pretrain, tmp_path: Path
 ) -> None:
@@ -51,6 +53,7 @@ def test_the_same_run_twice_and_from_other_shards_is_bit_equal(
     assert_equal_runs(tmp_path / "one", tmp_path / "five")
 
 
+@pytest.mark.slow
 def test_two_threads_repeat_themselves(make_data: MakeData, small_run: Pretrain, tmp_path: Path) -> None:
     data, settings = make_data(), dataclasses.replace(small_run, threads=2)
     train(data, tmp_path / "one", settings)
@@ -58,6 +61,7 @@ def test_two_threads_repeat_themselves(make_data: MakeData, small_run: Pretrain,
     assert_equal_runs(tmp_path / "one", tmp_path / "other")
 
 
+@pytest.mark.slow
 def test_bf16_stays_close(make_data: MakeData, small_run: Pretrain, tmp_path: Path) -> None:
     data = make_data(pairs=True)
     losses = [
@@ -68,6 +72,7 @@ def test_bf16_stays_close(make_data: MakeData, small_run: Pretrain, tmp_path: Pa
     assert losses[0] == pytest.approx(losses[1], rel=0.02)
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_a_valid_checkpoint(make_data: MakeData, small_run: Pretrain, tmp_path: Path) -> None:
     data, output = make_data(), tmp_path / "out"
     code = (
@@ -92,6 +97,7 @@ def test_a_killed_process_leaves_a_valid_checkpoint(make_data: MakeData, small_r
     assert not list(output.rglob(".unfinished*"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", ["measure", "publish"])
 def test_a_signal_behind_the_last_step_is_not_lost(
     make_data: MakeData, small_run: Pretrain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
@@ -116,6 +122,7 @@ def test_a_signal_behind_the_last_step_is_not_lost(
     assert steady(train(data, tmp_path / "out", small_run, resume=True)) == steady(straight)
 
 
+@pytest.mark.slow
 def test_a_broken_checkpoint_is_skipped(make_data: MakeData, small_run: Pretrain, tmp_path: Path) -> None:
     data = make_data()
     often = dataclasses.replace(small_run, checkpoint_steps=2, keep_checkpoints=3)
@@ -166,6 +173,7 @@ def test_a_finished_run_resumed_does_nothing(make_data: MakeData, small_run: Pre
     assert (tmp_path / "out/log.jsonl").read_text() == log
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", ["older", "nothing"])
 def test_a_kill_before_the_last_checkpoint_is_published(
     make_data: MakeData, small_run: Pretrain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: str
@@ -274,6 +282,7 @@ def test_weights_that_are_no_numbers_are_never_a_checkpoint(
     assert all(torch.isfinite(w).all() for w in load_file(tmp_path / "out/model/model.safetensors").values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("optimizer", "rate"), [("adamw", 3e-3), ("bert-adam", 1e-3), ("lamb", 0.03)])
 def test_overfits_one_batch(
     make_data: MakeData, small_run: Pretrain, tmp_path: Path, optimizer: str, rate: float

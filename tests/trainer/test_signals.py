@@ -46,6 +46,7 @@ def run_folder(make_data: Callable[..., Data], tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
 def test_exit_codes_through_the_command_line(run_folder: Path, sent: signal.Signals) -> None:
     recipe, model = str(run_folder.parent / "recipe.toml"), run_folder / "pretrain"

@@ -159,6 +159,7 @@ def test_a_resumed_run_is_bit_equal_inside_every_schedule(
     assert_equal_runs(tmp_path / "straight", tmp_path / "stopped")
 
 
+@pytest.mark.slow
 def test_a_switch_that_is_resumed_carries_no_schedule_that_has_ended(
     make_data: MakeData, small_run: Pretrain, tmp_path: Path
 ) -> None:
