@@ -24,7 +24,10 @@ language = "en"
 
 extensions = ["myst_nb", "sphinx.ext.autodoc"]
 exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
-suppress_warnings = ["toc.empty_glob"]  # folders of pages may be empty
+suppress_warnings = [
+    "toc.empty_glob",  # folders of pages may be empty
+    "mystnb.unknown_mime_type",  # plots: notebooks draw them, the site shows their pictures
+]
 nb_execution_mode = "off"  # notebooks are shown with the output they were saved with; tests run them
 myst_heading_anchors = 4  # the anchors that GitHub gives headings
 myst_enable_extensions = ["colon_fence"]
