@@ -19,7 +19,7 @@ PAGES = {
     if not {"_build", "notebooks"} & set(path.parts)
 }
 
-_PAGE_MARK = re.compile(r"<!-- page not run: (.+?) -->", re.DOTALL)
+_PAGE_MARK = re.compile(r"^<!-- page not run: (.+?) -->", re.DOTALL | re.MULTILINE)
 _BLOCK = re.compile(
     r"(?:<!-- not run: (?P<reason>.+?) -->\n+)?"
     r"(?:^(?P<fence>```+|:::+)(?P<language>[^\n]*)\n(?P<fenced>.*?)^(?P=fence)$|(?P<indented>(?:^ {4}[^\n]*\n)+))",
