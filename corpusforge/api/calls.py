@@ -12,12 +12,12 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from corpusforge import errors, recipe
-from corpusforge.api.keywords import Call, FromRecipe, OnWorkers, Path, call_of, settings_text, signature_of
+from corpusforge.api.keywords import Call, FromRecipe, OnWorkers, Path, call_of, paths_of, settings_text, signature_of
 from corpusforge.api.result import Result, RunResult, folder_of
 from corpusforge.sections import Clean, Dedupe, Evaluate, Input, Instances, Pretrain, Urls, Vocab
 from corpusforge.stages.stage import Outcome
@@ -80,6 +80,13 @@ def _folder(call: Call) -> Iterator[str]:
         raise
 
 
+def _files(inputs: Any, call: Call) -> AbstractContextManager[list[str]]:
+    """Data in memory as files."""
+    from corpusforge.api.inputs import as_files
+
+    return as_files(inputs, call.recipe.input, call.execution.progress)
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Clean(Clean, Input, Urls, OnWorkers, FromRecipe):
     filters: Sequence[Any] = ()
@@ -106,17 +113,14 @@ def clean(inputs: Any, call: Call) -> Result:
     >>> sorted(clean.counts)
     ['kept', 'line:no-terminal-punctuation']
     """
-    from corpusforge.api.inputs import as_files, paths_of
-    from corpusforge.clean.filters import as_filters
-
     sample = call.extra["sample"]
     if sample is not None and (sample < 1 or not call.extra["dry_run"]):
         what = f"sample={sample}: a dry run reads so many records, at least 1; a run reads the whole input"
         raise errors.KeywordInvalid("clean()", what, "pass dry_run=True, or leave sample out")
-    filters, paths = as_filters(call.extra["filters"]), paths_of(inputs)
+    filters, paths = call.extra["filters"], paths_of(inputs)
     if call.recipe.clean.filter_errors != "stop" and not filters:
         raise errors.RecipeInvalid("filter_errors", "there is no filter of your own", "name one, or leave it out")
-    with as_files(inputs, call.recipe.input, call.execution.progress) if paths is None else nullcontext(paths) as named:
+    with _files(inputs, call) if paths is None else nullcontext(paths) as named:
         source: dict[str, Any] = {"input.paths": named or list(call.recipe.input.paths)}
         made = recipe.override(call.recipe, source | ({} if paths is not None else {"input.format": "parquet"}))
         if call.extra["dry_run"]:
@@ -277,7 +281,6 @@ def run(recipe_name: Path, call: Call) -> RunResult:
     >>> list(sample.stages), sample["dedupe"].tables
     (['clean', 'dedupe'], ('documents', 'repeats'))
     """
-    from corpusforge.api.inputs import paths_of
     from corpusforge.stages.run import run as run_stages
 
     paths = paths_of(call.extra["inputs"]) or list(call.recipe.input.paths)

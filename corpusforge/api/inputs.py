@@ -6,7 +6,6 @@ The files are cleaned as any others are, by any number of workers. Only the colu
 from __future__ import annotations
 
 import itertools
-import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,15 +24,6 @@ FILE_BYTES = 64 << 20
 
 ROWS = 1000
 """Rows of an iterator or dataset that become one batch."""
-
-
-def paths_of(inputs: Any) -> list[str] | None:
-    """The paths, globs or URLs that ``inputs`` names, or None where it is data."""
-    if isinstance(inputs, str | os.PathLike):
-        return [os.fspath(inputs)]
-    if isinstance(inputs, list | tuple) and all(isinstance(item, str | os.PathLike) for item in inputs):
-        return [os.fspath(item) for item in inputs]
-    return None
 
 
 @contextmanager

@@ -153,6 +153,15 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, tuple | list) else value
 
 
+def paths_of(inputs: Any) -> list[str] | None:
+    """The paths, globs or URLs that ``inputs`` names, or None where it is data."""
+    if isinstance(inputs, str | os.PathLike):
+        return [os.fspath(inputs)]
+    if isinstance(inputs, list | tuple) and all(isinstance(item, str | os.PathLike) for item in inputs):
+        return [os.fspath(item) for item in inputs]
+    return None
+
+
 def resolve(
     command: str, recipe_name: Path | None, values: Mapping[str, Any], sets: Mapping[str, Any], *, seed: int | None
 ) -> Recipe:
