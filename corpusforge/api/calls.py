@@ -87,7 +87,7 @@ def _files(inputs: Any, call: Call) -> AbstractContextManager[list[str]]:
     return as_files(inputs, call.recipe.input, call.execution.progress)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class _Clean(Clean, Input, Urls, OnWorkers, FromRecipe):
     filters: Sequence[Any] = ()
     dry_run: bool = False
@@ -132,7 +132,7 @@ def clean(inputs: Any, call: Call) -> Result:
         return _result(call, lambda folder: run_stage(made, folder, call.execution, filters))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class _Dedupe(Dedupe, OnWorkers, FromRecipe):
     dry_run: bool = False
 
@@ -159,7 +159,7 @@ def dedupe(documents: Stage, call: Call) -> Result:
     return _result(call, lambda folder: run_stage(call.recipe, folder_of(documents), folder, call.execution))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class _TrainVocab(Vocab, OnWorkers, FromRecipe):
     pass
 
@@ -182,7 +182,7 @@ def train_vocab(documents: Stage, call: Call) -> Result:
     return _result(call, lambda folder: run_stage(call.recipe, folder_of(documents), folder, call.execution))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class _BuildInstances(Instances, OnWorkers, FromRecipe):
     vocab: Stage
 
@@ -207,7 +207,7 @@ def build_instances(documents: Stage, call: Call) -> Result:
     return _result(call, lambda folder: run_stage(call.recipe, folder_of(documents), vocab, folder, call.execution))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class _Pretrain(Pretrain, FromRecipe):
     resume: bool = True
     dry_run: bool = False
@@ -234,7 +234,7 @@ def pretrain(instances: Stage, call: Call) -> Result:
     return _result(call, lambda folder: stage.pretrain(call.recipe, data, folder, call.execution, resume=resume))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class _Evaluate(Evaluate, FromRecipe):
     data: Stage | None = None
 
@@ -263,7 +263,7 @@ def evaluate(checkpoint: Stage, call: Call) -> Result:
     return Result(run_stage(call.recipe, model, data, None, call.execution))  # beside the checkpoint
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class _Run(OnWorkers):
     inputs: Path | Iterable[Path] = ()
     until: str | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import inspect
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -84,9 +85,10 @@ def written_as(names: Mapping[str, str]) -> Iterator[None]:
         WRITTEN.reset(token)
 
 
+@functools.cache
 def setting_keys(kind: type) -> dict[str, str]:
     """``{keyword: dotted key}`` of a function's settings: names of fields, and of flags that differ from them."""
-    of_section = {type(getattr(Recipe(), f.name)): f.name for f in dataclasses.fields(Recipe)}
+    of_section = {type(value): name for name, value in vars(Recipe()).items()}
     keys: dict[str, str] = {}
     specs = sections.settings()
     for base in kind.__mro__:

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 from corpusforge import errors
 from corpusforge.documents.files import codec_of, format_of, is_remote, open_input
-from corpusforge.documents.hub import source_of
 from corpusforge.documents.records import FilePart
 from corpusforge.sections import INPUT_FORMATS
 
@@ -48,6 +47,8 @@ def plan_units(
     if not paths:
         raise errors.InputMissing("input", "no path is named", "name files, folders, globs or URLs")
     if format == "hub":
+        from corpusforge.documents.hub import source_of
+
         parts = [FilePart(path, source_of(path), 0, -1, "hub") for path in paths]
         return [Unit(number, (part,)) for number, part in enumerate(parts)]
     files = _distinct([file for path in paths for file in find_files(str(path), leave_out)])

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -76,6 +77,7 @@ class Setting:
         return ",".join(self.default) if isinstance(self.default, tuple) else str(self.default)
 
 
+@functools.cache
 def settings() -> dict[str, Setting]:
     """Every setting by its dotted key, in the order of the sections.
 
