@@ -250,10 +250,12 @@ class RunResult:
         return "".join([*parts, report_html(self.report) if self.report else ""])
 
 
-def load(folder: str | os.PathLike[str]) -> Result | RunResult:
-    """Open the folder of a finished stage, or of a run of several.
+def load(folder: str | os.PathLike[str]) -> Result | Any:
+    """Open the folder of a finished stage, or of a run of several: a `Result`, or a `RunResult`.
 
-    Folders of earlier releases open too. Raises `errors.ManifestInvalid` where the stage is missing or unfinished.
+    A type checker takes it for a result or anything, since only the folder knows. Folders of earlier releases open too.
+
+    Raises `errors.ManifestInvalid` where the stage is missing or unfinished.
 
     >>> import corpusforge as cf
     >>> pages = ["The first sentence is here. The second one follows it. The third ends the page."]

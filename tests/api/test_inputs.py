@@ -98,6 +98,7 @@ def test_the_same_rows_are_the_same_run(tmp_path: Path) -> None:
         cf.clean(iter(ROWS[1:]), output=tmp_path / "out", **QUICK)
 
 
+@pytest.mark.slow
 def test_an_iterator_is_written_in_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three times the text takes no more memory: what is held are a batch and the writer's row group."""
     monkeypatch.setattr(inputs, "FILE_BYTES", 1 << 20)

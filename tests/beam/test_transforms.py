@@ -44,6 +44,7 @@ def what_stays_and_goes(folder: Path) -> list[list[tuple[Any, ...]]]:
     return [sorted((tuple(row[c] for c in columns[name]) for row in tables[name]), key=repr) for name in columns]
 
 
+@pytest.mark.slow
 def test_filters_of_ones_own_give_what_the_stage_gives(tmp_path: Path) -> None:
     pages, section = write_pages(tmp_path / "pages", 60), Clean(**OFFLINE)
     rows = rows_of(pages)

@@ -23,6 +23,7 @@ def test_there_is_something_to_read(shared_data: Path) -> None:
     assert len(ARCHIVES) > 45
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", [*SMALL, *OTHERS], ids=_name)
 def test_every_record_is_a_row(shared_data: Path, path: Path) -> None:
     out = read_all(path)  # which checks read + rejected = total for every batch
