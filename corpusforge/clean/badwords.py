@@ -112,7 +112,8 @@ def load_badwords(setting: str, language: str, rules: Rules, *, required: bool) 
         raise errors.ResourceMissing(
             str(path),
             f"no bad-word list for '{language}'",
-            "run 'corpusforge rules fetch badwords', name a folder of lists, or switch it off with '--badwords off'",
+            "run 'corpusforge rules fetch badwords', name a folder of lists, or switch it off with --badwords off "
+            "(in Python: badwords='off')",
         )
     removed = {entry for key, _, entry in (r.partition(":") for r in rules.badwords_removed) if key == language}
     entries = set(_read(path)) - removed - {""}

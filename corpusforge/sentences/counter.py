@@ -75,7 +75,7 @@ class SentenceCounter:
                 "sentences = punkt",
                 "NLTK's English Punkt model (punkt_tab) is not on this machine",
                 "set NLTK_DATA to a folder that holds tokenizers/punkt_tab, run 'corpusforge rules fetch punkt', "
-                "or count with --sentences builtin (clean.sentences)",
+                "or count with --sentences builtin (in Python: sentences='builtin')",
             ) from None
 
     @cached_property
