@@ -36,7 +36,6 @@ smartquotes = False  # flags begin with two hyphens
 highlight_language = "text"
 
 default_role = "py:obj"  # docstrings write `names` so: a link where the site has the name
-autodoc_typehints = "none"  # the signature has them
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 python_maximum_signature_line_length = 88
@@ -55,4 +54,5 @@ def setup(app: Any) -> None:
     app.connect("source-read", generated.fill)
     app.connect("env-get-outdated", generated.outdated)
     app.connect("autodoc-process-docstring", generated.tidy_docstring)
+    app.connect("autodoc-skip-member", generated.skip_fields)
     app.connect("autodoc-process-signature", generated.shorten_signature)

@@ -23,7 +23,7 @@ from corpusforge.sections import Recipe, Setting
 COMMENT = re.compile(r"<!-- generated: ([a-z]+) -->.*?<!-- end -->", re.DOTALL)
 
 ROOT = Path(__file__).resolve().parent.parent
-OUTSIDE = {"README": "index", "CHANGELOG": "changelog", "CONTRIBUTING": "contributing"}
+OUTSIDE = {"README": "index", "CHANGELOG": "changelog", "CONTRIBUTING": "contributing", "SECURITY": "security"}
 """Pages beside this folder, and the pages of the site that have their text."""
 
 
@@ -32,7 +32,16 @@ def fill(app: Any, page: str, source: list[str]) -> None:
     text = COMMENT.sub(lambda match: PARTS[match[1]](), source[0])
     for name, own in OUTSIDE.items():
         text = text.replace(f"(../{name}.md", f"({own}.md").replace(f"(../../{name}.md", f"(../{own}.md")
-    source[0] = text
+    source[0] = text + _toctrees(text) if page == "index" else text
+
+
+def _toctrees(text: str) -> str:
+    """The sidebar from the lists of the first page: a part for each heading, an entry for each link."""
+    parts = []
+    for caption, body in re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE):
+        entries = re.findall(r"^- \[.*\]\((.+)\.(?:md|ipynb)\)", body, re.MULTILINE)
+        parts += ["\n```{toctree}\n:hidden:\n:caption: " + caption + "\n", *entries, "```\n"]
+    return "\n".join(parts)
 
 
 def outdated(app: Any, env: Any, added: set[str], changed: set[str], removed: set[str]) -> list[str]:
@@ -60,6 +69,11 @@ def tidy_docstring(app: Any, what: str, name: str, obj: Any, options: Any, lines
     lines[:] = "\n".join(lines).split("\n")
 
 
+def skip_fields(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
+    """Leave out the fields of named tuples, which the docstring of the class describes."""
+    return True if (getattr(obj, "__doc__", None) or "").startswith("Alias for field") else None
+
+
 def shorten_signature(app: Any, what: str, name: str, obj: Any, options: Any, signature: str, returns: str) -> Any:
     """Leave out the settings, which are listed below the docstring."""
     names = {match[1] for match in _SETTING.finditer(inspect.getdoc(obj) or "")} if what == "function" else set()
@@ -68,7 +82,7 @@ def shorten_signature(app: Any, what: str, name: str, obj: Any, options: Any, si
     whole = inspect.signature(obj)
     kept = [parameter for name, parameter in whole.parameters.items() if name not in names]
     kept.append(inspect.Parameter("settings_below", inspect.Parameter.VAR_KEYWORD))
-    return stringify_signature(whole.replace(parameters=kept), show_annotation=True), returns
+    return stringify_signature(whole.replace(parameters=kept)), returns
 
 
 def _outside(name: str) -> str:
@@ -241,4 +255,5 @@ PARTS = {
     "api": api,
     "changelog": lambda: _outside("CHANGELOG"),
     "contributing": lambda: _outside("CONTRIBUTING"),
+    "security": lambda: _outside("SECURITY"),
 }

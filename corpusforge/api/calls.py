@@ -54,7 +54,9 @@ def _command(
         first = first.replace(kind=signatures.Parameter.POSITIONAL_ONLY)
         shown: Any = called
         shown.__signature__ = signature_of(kind, first)
-        shown.__doc__ = f"{signatures.getdoc(function)}\n\nSettings, with their defaults:\n{settings_text(kind)}\n"
+        settings = settings_text(kind)
+        listed = f"\n\nSettings, with their defaults:\n{settings}\n" if settings else ""
+        shown.__doc__ = f"{signatures.getdoc(function)}{listed}"
         return called
 
     return decorate
