@@ -24,13 +24,9 @@ language = "en"
 
 extensions = ["myst_nb", "sphinx.ext.autodoc"]
 exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
-suppress_warnings = [
-    "toc.empty_glob",  # folders of pages may be empty
-    "mystnb.unknown_mime_type",  # plots: notebooks draw them, the site shows their pictures
-]
+suppress_warnings = ["mystnb.unknown_mime_type"]  # plots: notebooks draw them, the site shows their pictures
 nb_execution_mode = "off"  # notebooks are shown with the output they were saved with; tests run them
 myst_heading_anchors = 4  # the anchors that GitHub gives headings
-myst_enable_extensions = ["colon_fence"]
 
 smartquotes = False  # flags begin with two hyphens
 highlight_language = "text"
@@ -50,9 +46,8 @@ html_show_sphinx = False
 
 
 def setup(app: Any) -> None:
-    """Let the site have what is generated."""
+    """Connect what `generated` does to a page, a docstring and a signature."""
     app.connect("source-read", generated.fill)
-    app.connect("env-get-outdated", generated.outdated)
     app.connect("autodoc-process-docstring", generated.tidy_docstring)
     app.connect("autodoc-skip-member", generated.skip_fields)
     app.connect("autodoc-process-signature", generated.shorten_signature)

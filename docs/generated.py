@@ -44,11 +44,6 @@ def _toctrees(text: str) -> str:
     return "\n".join(parts)
 
 
-def outdated(app: Any, env: Any, added: set[str], changed: set[str], removed: set[str]) -> list[str]:
-    """Pages with a comment are read again in every build."""
-    return [page for page in env.found_docs if COMMENT.search(env.doc2path(page).read_text("utf-8"))]
-
-
 _SETTING = re.compile(r"^ +(\w+): (.*?)  \[(.*)\]$", re.MULTILINE)
 """A setting at the end of a function's docstring (`corpusforge.api.keywords.settings_text`)."""
 
@@ -213,7 +208,7 @@ def api() -> str:
     import corpusforge
     from corpusforge import beam, errors, loader
 
-    transforms = [name for name in beam.__all__ if issubclass(_class(beam, name), apache_beam.PTransform)]
+    transforms = [name for name in beam.__all__ if issubclass(getattr(beam, name), apache_beam.PTransform)]
     causes = [name for name, value in vars(errors).items() if isinstance(value, type)]
     return "\n".join(
         [
@@ -225,11 +220,6 @@ def api() -> str:
     )
 
 
-def _class(module: Any, name: str) -> type:
-    value = getattr(module, name)
-    return value if isinstance(value, type) else type(value)
-
-
 def _module(module: Any, names: Iterable[str], about: str) -> Iterable[str]:
     yield f"\n## `{module.__name__}`\n\n{about}\n\n```{{eval-rst}}\n.. py:module:: {module.__name__}\n"
     for name in sorted(names, key=_order):
@@ -237,9 +227,9 @@ def _module(module: Any, names: Iterable[str], about: str) -> Iterable[str]:
         if not isinstance(value, type):
             yield f".. autofunction:: {module.__name__}.{name}\n"
         elif issubclass(value, Exception):
-            yield f".. autoexception:: {module.__name__}.{name}\n   :no-show-inheritance:\n"
+            yield f".. autoexception:: {module.__name__}.{name}\n"
         else:
-            yield f".. autoclass:: {module.__name__}.{name}\n   :members:\n   :no-undoc-members:\n"
+            yield f".. autoclass:: {module.__name__}.{name}\n   :members:\n"
     yield "```\n"
 
 
