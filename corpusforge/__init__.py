@@ -51,6 +51,13 @@ def __dir__() -> list[str]:
     return [*__all__, "__version__"]
 
 
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = getattr(importlib.import_module(_MODULES.get(name, "corpusforge.api.calls")), name)
+    return globals()[name]
+
+
 class _Package(ModuleType):
     """The package, whose functions are imported when they are first used.
 
@@ -58,14 +65,9 @@ class _Package(ModuleType):
     ``corpusforge.clean`` stays the function, and ``from corpusforge.clean import cleaner`` goes on finding the room.
     """
 
-
-def _lazy(name: str) -> property:
-    def read(_: ModuleType) -> Any:
-        return getattr(importlib.import_module(_MODULES.get(name, "corpusforge.api.calls")), name)
-
-    return property(read, lambda *_: None)
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in __all__ and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
 
 
-for _name in __all__:
-    setattr(_Package, _name, _lazy(_name))
 sys.modules[__name__].__class__ = _Package

@@ -11,7 +11,7 @@ import inspect as signatures
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -267,7 +267,8 @@ def evaluate(checkpoint: Stage, call: Call) -> Result:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class _Run(OnWorkers):
-    inputs: Path | Iterable[Path] = ()
+    inputs: Any = ()
+    filters: Sequence[Any] = ()
     until: str | None = None
 
 
@@ -275,8 +276,8 @@ class _Run(OnWorkers):
 def run(recipe_name: Path, call: Call) -> RunResult:
     """Run all stages of a recipe: a bundled name, or a TOML file. Finished stages are skipped, a killed run resumes.
 
-    ``inputs``: read this instead of the recipe's input. ``until``: stop after this stage. ``settings``: of the recipe
-    by dotted key, as ``{"instances.length": 128}``.
+    ``inputs``: read this instead of the recipe's input: what `clean` reads. ``filters``: as of `clean`. ``until``: stop
+    after this stage. ``settings``: of the recipe by dotted key, as ``{"instances.length": 128}``.
 
     >>> import corpusforge as cf
     >>> sample = cf.run("quickstart", until="dedupe", progress=False)
@@ -285,10 +286,12 @@ def run(recipe_name: Path, call: Call) -> RunResult:
     """
     from corpusforge.stages.run import run as run_stages
 
-    paths = paths_of(call.extra["inputs"]) or list(call.recipe.input.paths)
-    made = recipe.override(call.recipe, {"input.paths": paths})
-    with _folder(call) as folder:
-        outcomes, report_path = run_stages(made, folder, call.execution, until=call.extra["until"])
+    inputs = call.extra["inputs"]
+    paths = paths_of(inputs)
+    with _files(inputs, call) if paths is None else nullcontext(paths) as named, _folder(call) as folder:
+        made = recipe.override(call.recipe, {"input.paths": named or list(call.recipe.input.paths)})
+        how = {"until": call.extra["until"], "filters": call.extra["filters"]}
+        outcomes, report_path = run_stages(made, folder, call.execution, **how)
         stages = {stage: Result(outcome) for stage, outcome in outcomes}
         return RunResult(folder, stages, report_path, temporary=not call.output)
 

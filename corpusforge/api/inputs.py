@@ -6,6 +6,7 @@ The files are cleaned as any others are, by any number of workers. Only the colu
 from __future__ import annotations
 
 import itertools
+import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -33,9 +34,10 @@ def as_files(inputs: Any, settings: Input, progress: Progress) -> Iterator[list[
     The same rows give the same files, so a run that was interrupted resumes when it is called with them again.
     """
     with tempfile.TemporaryDirectory(prefix="corpusforge-input-") as folder:
-        wanted = [*settings.text_column.split(","), settings.url_column, settings.timestamp_column]
+        texts = settings.text_column.split(",")
+        wanted = [*texts, settings.url_column, settings.timestamp_column]
         progress.start("read input", 0, "rows")
-        paths = list(_write(_counted(_batches(inputs, wanted), progress), wanted, Path(folder)))
+        paths = list(_write(_counted(_guarded(inputs, wanted), progress), wanted, texts, Path(folder)))
         progress.finish()
         if not paths:
             raise errors.InputMissing("the input", "has no rows", "pass at least one text")
@@ -48,13 +50,13 @@ def _counted(batches: Iterable[pa.RecordBatch], progress: Progress) -> Iterator[
         progress.advance(batch.num_rows)
 
 
-def _write(batches: Iterable[pa.RecordBatch], wanted: list[str], folder: Path) -> Iterator[str]:
+def _write(batches: Iterable[pa.RecordBatch], wanted: list[str], texts: list[str], folder: Path) -> Iterator[str]:
     writer: pq.ParquetWriter | None = None
     size = number = 0
     try:
         for batch in batches:
             columns = [name for name in wanted if name in batch.schema.names]
-            if not columns:
+            if not set(columns) & set(texts):
                 has = ", ".join(batch.schema.names)
                 mend = f"name the column that holds the text by text_column; there are: {has}"
                 raise errors.InputMissing("the input", f"has no column '{wanted[0]}'", mend)
@@ -75,23 +77,40 @@ def _write(batches: Iterable[pa.RecordBatch], wanted: list[str], folder: Path) -
 
 
 def _readable(table: pa.Table) -> pa.Table:
-    """The table with columns of nulls, and of views of strings, as strings, so that files of one input are alike."""
-    views = (pa.string_view(), pa.null())
-    types = [pa.string() if field.type in views else field.type for field in table.schema]
+    """The table with columns of nulls, of views of strings and of whole numbers as strings; a number may be a URL."""
+
+    def is_cast(kind: pa.DataType) -> bool:
+        return kind in (pa.string_view(), pa.null()) or pa.types.is_integer(kind)
+
+    types = [pa.string() if is_cast(field.type) else field.type for field in table.schema]
     return table.cast(pa.schema([(name, kind) for name, kind in zip(table.column_names, types, strict=True)]))
+
+
+def _guarded(inputs: Any, wanted: list[str]) -> Iterator[pa.RecordBatch]:
+    """`_batches`, with what Arrow says of data that it cannot take as an error of ours."""
+    try:
+        yield from _batches(inputs, wanted)
+    except pa.ArrowException as error:
+        what = f"cannot be read as a table ({str(error).splitlines()[0]})"
+        raise errors.InputUnreadable("the input", what, "give each column one type") from None
 
 
 def _batches(inputs: Any, wanted: list[str]) -> Iterator[pa.RecordBatch]:
     """The rows of any input that is data, batch by batch."""
     if isinstance(inputs, pa.RecordBatch):
         yield inputs
+    elif isinstance(inputs, pa.Array | pa.ChunkedArray):
+        yield from pa.table({wanted[0]: inputs}).to_batches()
+    elif hasattr(inputs, "to_frame") and hasattr(inputs, "to_list"):  # a series of pandas or polars
+        yield from _from_rows(iter(inputs.to_list()), wanted)
     elif isinstance(inputs, pa.Table):
         yield from inputs.to_batches(max_chunksize=1 << 16)
     elif hasattr(inputs, "with_format") and hasattr(inputs, "iter"):  # datasets: Dataset and IterableDataset
         for table in inputs.with_format("arrow").iter(batch_size=ROWS):
             yield from (table if isinstance(table, pa.Table) else pa.table(table)).to_batches()
     elif hasattr(inputs, "__arrow_c_stream__"):  # frames of pandas and polars, readers of Arrow, relations of DuckDB
-        yield from pa.RecordBatchReader.from_stream(inputs)
+        names = [name for name in wanted if name in getattr(inputs, "columns", ())]
+        yield from pa.RecordBatchReader.from_stream(inputs[names] if names else inputs)
     elif hasattr(inputs, "collect_schema"):
         raise errors.InputUnreadable("the input", "is a lazy frame", "pass its .collect(), or the files it reads")
     elif isinstance(inputs, Iterable) and not isinstance(inputs, bytes | Mapping):
@@ -102,23 +121,38 @@ def _batches(inputs: Any, wanted: list[str]) -> Iterator[pa.RecordBatch]:
 
 
 def _from_rows(rows: Iterator[Any], wanted: list[str]) -> Iterator[pa.RecordBatch]:
-    first = next(rows, None)
-    if first is None:
-        return
-    rows = itertools.chain([first], rows)
-    if isinstance(first, str):
-        rows = ({wanted[0]: text} for text in rows)
-    elif not isinstance(first, Mapping):
-        mend = "an iterator gives texts, or dicts with a text in each"
-        raise errors.InputUnreadable("the input", f"its first row is a {type(first).__name__}", mend)
-    for number in itertools.count():
-        part = list(itertools.islice(rows, ROWS))
-        if not part:
-            return
-        try:
-            names = dict.fromkeys(name for row in part for name in row)  # a row may lack what another has
-            columns = {name: pa.array([row.get(name) for row in part]) for name in names if name in wanted}
-            yield pa.RecordBatch.from_pydict(columns or dict.fromkeys(names, pa.nulls(0)))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError) as error:
-            where = f"rows {number * ROWS} to {number * ROWS + len(part) - 1} of the input"
-            raise errors.InputUnreadable(where, f"are not alike ({error})", "give every row the same types") from None
+    """Batches of texts, or of dicts, of which a row may lack what another has; NaN is no text, as in pandas."""
+    numbered = enumerate(rows)
+    while part := list(itertools.islice(numbered, ROWS)):
+        named = [_row(number, row, wanted) for number, row in part]
+        names = dict.fromkeys(name for row in named for name in row)
+        columns = {
+            name: _column([row.get(name) for row in named], name, part[0][0]) for name in names if name in wanted
+        }
+        yield pa.RecordBatch.from_pydict(columns or {name: pa.nulls(len(part)) for name in names})
+
+
+def _row(number: int, row: Any, wanted: list[str]) -> Mapping[str, Any]:
+    """A row as a dict. A text that is no string is an error that names the row."""
+    named = {wanted[0]: row} if row is None or isinstance(row, str) else row
+    mend = "an iterator gives texts, or dicts with a text in each"
+    if not isinstance(named, Mapping):
+        raise errors.InputUnreadable(f"row {number} of the input", f"is a {type(row).__name__}", mend)
+    for name in wanted[:-2]:
+        text = named.get(name)
+        if not isinstance(text, str | bytes | float | None):
+            raise errors.InputUnreadable(f"row {number} of the input", f"its '{name}' is a {type(text).__name__}", mend)
+    return named
+
+
+def _column(values: list[Any], name: str, first: int) -> pa.Array:
+    try:
+        return pa.array(values, from_pandas=True)
+    except UnicodeEncodeError:  # half of a surrogate pair, which no UTF-8 has
+        return pa.array([SURROGATE.sub("\ufffd", v) if isinstance(v, str) else v for v in values], from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError) as error:
+        where = f"column '{name}' of rows {first} to {first + len(values) - 1}"
+        raise errors.InputUnreadable(where, f"values are not alike ({error})", "give them one type") from None
+
+
+SURROGATE = re.compile("[\ud800-\udfff]")

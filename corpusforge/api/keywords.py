@@ -128,12 +128,31 @@ def _checked_names(
             raise errors.KeywordInvalid(where, f"no keyword '{name}'", mend)
         if name in keys and (other := names.setdefault(keys[name], name)) != name:
             raise errors.KeywordInvalid(where, f"'{name}' and '{other}' are two names of one setting", "leave one out")
+    _check_types(where, given)
     for name, field in others.items():
         if _is_required(field) and given.get(name) is None:
             raise errors.KeywordInvalid(where, f"needs the keyword '{name}'", f"pass {name}=...")
-    if given.get("workers", 0) < 0:
-        raise errors.KeywordInvalid(where, f"workers={given['workers']}", "name a number of processes, or 0: all cores")
+    sets = {recipe.present_key(key) for key in given.get("settings", {})}
+    if WRITTEN.get() is None and (twice := sets & set(names)):  # on the command line --set is stronger than a flag
+        name = names[min(twice)]
+        raise errors.KeywordInvalid(where, f"'{name}' is also in settings", "leave one out")
     return names
+
+
+def _check_types(where: str, given: Mapping[str, Any]) -> None:
+    """Check the keywords that are no settings, which have checks of their own."""
+    for name in ("overwrite", "resume", "dry_run"):
+        if not isinstance(given.get(name, False), bool):
+            raise errors.KeywordInvalid(where, f"{name}={given[name]!r}", "True or False")
+    workers = given.get("workers", 0)
+    if not isinstance(workers, int) or workers < 0:
+        raise errors.KeywordInvalid(where, f"workers={workers!r}", "name a number of processes, or 0: all cores")
+    if not isinstance(given.get("settings", {}), Mapping):
+        mend = "pass a dict of dotted keys, as {'clean.language': 'de'}"
+        raise errors.KeywordInvalid(where, f"settings={given['settings']!r}", mend)
+    output = given.get("output")
+    if output is not None and (not isinstance(output, str | os.PathLike) or not os.fspath(output)):
+        raise errors.KeywordInvalid(where, f"output={output!r}", "name a folder or URL, or leave it out")
 
 
 def _execution(how: Mapping[str, Any]) -> Execution:
@@ -157,11 +176,12 @@ def _plain(value: Any) -> Any:
 
 def paths_of(inputs: Any) -> list[str] | None:
     """The paths, globs or URLs that ``inputs`` names, or None where it is data."""
-    if isinstance(inputs, str | os.PathLike):
-        return [os.fspath(inputs)]
-    if isinstance(inputs, list | tuple) and all(isinstance(item, str | os.PathLike) for item in inputs):
-        return [os.fspath(item) for item in inputs]
-    return None
+    paths = [inputs] if isinstance(inputs, str | os.PathLike) else inputs
+    if not isinstance(paths, list | tuple) or not all(isinstance(item, str | os.PathLike) for item in paths):
+        return None
+    if "" in paths:
+        raise errors.InputMissing("the input", "an empty path", "name a file, a folder, a glob or a URL")
+    return [os.fspath(item) for item in paths]
 
 
 def resolve(

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from corpusforge import errors, shards
 from corpusforge.report.gather import FOLDERS, gather, step_order, steps_of
 from corpusforge.report.gather import funnel as stage_funnel
+from corpusforge.schemas import DOCUMENTS, REJECTS, REPEATS
 from corpusforge.shards import Manifest
 from corpusforge.stages.stage import Outcome, numbers_of
 
@@ -93,6 +95,11 @@ class Result:
         return {reason: dict(counts) for reason, counts in self.manifest.tallies.items()}
 
     @property
+    def statistics(self) -> dict[str, Any]:
+        """The numbers of the stage: of ``evaluate`` the scores, of ``pretrain`` the losses."""
+        return dict(self.manifest.statistics)
+
+    @property
     def funnel(self) -> list[dict[str, Any]]:
         """``{"step": name, "documents": n, "bytes": n}`` that each step left, the input first; [] of later stages."""
         inside = steps_of(self.manifest.statistics, step_order(self.manifest))
@@ -134,7 +141,7 @@ class Result:
     def table(self, name: str = "") -> pa.Table:
         """A whole table in memory."""
         batches = list(self.batches(name))
-        return pa.Table.from_batches(batches) if batches else pa.table({})
+        return pa.Table.from_batches(batches) if batches else self._schema(name).empty_table()
 
     def to_pandas(self, name: str = "") -> pandas.DataFrame:
         """A whole table as a pandas frame."""
@@ -182,6 +189,13 @@ class Result:
                 if len(rows) >= n:
                     return rows
         return rows
+
+    def _schema(self, name: str) -> pa.Schema:
+        """The columns of a table without rows."""
+        paths = self.paths(name)
+        if paths and not shards.is_remote(paths[0]):
+            return pq.read_schema(paths[0]) if paths[0].endswith(".parquet") else pa.ipc.open_stream(paths[0]).schema
+        return {"documents": DOCUMENTS, "rejects": REJECTS, "repeats": REPEATS}.get(self._name(name), pa.schema([]))
 
     def _name(self, name: str) -> str:
         if not self.tables:

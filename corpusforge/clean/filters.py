@@ -63,11 +63,12 @@ class Filter:
     version: str = ""
 
     def __post_init__(self) -> None:
+        if not callable(self.function):
+            what = f"{self.function!r} is not a function"
+            raise errors.FilterFailed("filters", what, "pass functions from a text to True, False or a reason")
         name = self.name or str(getattr(self.function, "__name__", type(self.function).__name__)).strip("<>")
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "kind", self.kind or _kind_of(self.function))
-        if not callable(self.function):
-            raise errors.FilterFailed(f"filter {name}", "is not a function", "pass a function from a text to a bool")
         if self.kind not in KINDS:
             raise errors.FilterFailed(f"filter {name}", f"unknown kind '{self.kind}'", f"kinds: {', '.join(KINDS)}")
 
@@ -124,9 +125,15 @@ def _kind_of(function: Callable[..., Any]) -> str:
     return "edit" if signature.return_annotation is str else "text"
 
 
-def as_filters(functions: Iterable[Callable[..., Any] | Filter]) -> tuple[Filter, ...]:
-    """Functions as filters; what is a `Filter` stays as it is."""
-    return tuple(given if isinstance(given, Filter) else Filter(given) for given in functions)
+def as_filters(functions: Iterable[Callable[..., Any] | Filter] | Callable[..., Any] | Filter) -> tuple[Filter, ...]:
+    """Functions as filters, several of one name numbered; what is a `Filter` stays as it is."""
+    listed = [functions] if isinstance(functions, str | Filter) or callable(functions) else list(functions)
+    filters: list[Filter] = []
+    for given in listed:
+        made = given if isinstance(given, Filter) else Filter(given)
+        same = sum(other.name == made.name or other.name.startswith(f"{made.name}-") for other in filters)
+        filters.append(replace(made, name=f"{made.name}-{same + 1}") if same and made is not given else made)
+    return tuple(filters)
 
 
 @dataclass(frozen=True)
@@ -190,9 +197,10 @@ class FilterStep:
 
     def _failure(self, documents: pa.RecordBatch, at: int, error: Exception) -> errors.FilterFailed:
         row = documents.slice(at, 1).to_pylist()[0]
-        last = traceback.extract_tb(error.__traceback__)[-1]
+        frames = traceback.extract_tb(error.__traceback__)[1:]  # without ours
+        own = f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else "the call"
         place = f" ({row['url']})" if row["url"] else ""
-        what = f"raised {type(error).__name__}: {error} in {last.name}, line {last.lineno}, on {row['id']}{place}"
+        what = f"raised {type(error).__name__}: {error} in {own}, on {row['id']}{place}"
         return errors.FilterFailed(f"filter {self.name}", what, "mend it, or set filter_errors to drop such documents")
 
     def _reason(self, value: Any) -> str | None:
@@ -233,7 +241,11 @@ class FilterStep:
         edited, failures = self._each(documents, texts, self._text)
         empty = f"filter:{self.name}:empty"
         reasons = [empty if new is not None and not new.strip() else None for new in edited]
-        after = pa.array([old if new is None else new for old, new in zip(texts, edited, strict=True)], pa.string())
+        try:
+            after = pa.array([old if new is None else new for old, new in zip(texts, edited, strict=True)], pa.string())
+        except UnicodeEncodeError as error:
+            what = f"returned a text that is no valid Unicode ({error.reason})"
+            raise errors.FilterFailed(f"filter {self.name}", what, "replace halves of surrogate pairs") from None
         changed = np.flatnonzero(np.asarray(pc.not_equal(after, documents["text"])))
         sizes = np.asarray(pc.binary_length(documents["text"]), np.int64)[changed]
         edits = Edits((f"edit:{self.name}",), changed, np.zeros(len(changed), np.int8), sizes)

@@ -240,11 +240,22 @@ SHOWN = 60
 def _change(key: str, old: object, new: object) -> str:
     """One setting that differs, for an error of one line; what is long (the rules of whole packs) is only named.
 
-    >>> _change("clean.pii", "mask", "drop"), _change("steps", ["x" * 99], [])
-    ("clean.pii 'mask' -> 'drop'", 'steps changed')
+    >>> _change("clean.pii", "mask", "drop"), _change("clean.allow", ["x" * 99], [])
+    ("clean.pii 'mask' -> 'drop'", 'clean.allow changed')
+    >>> _change("steps", [{"step": "keep", "filter": "a1"}], [{"step": "keep", "filter": "b2"}])
+    'step keep changed'
     """
+    before, after = _steps(old), _steps(new)
+    if names := [name for name in before | after if before.get(name) != after.get(name)]:
+        return f"step {', '.join(names)} changed"
     change = f"{old!r} -> {new!r}"
     return f"{key} {change}" if len(change) <= SHOWN else f"{key} changed"
+
+
+def _steps(value: object) -> dict[str, Any]:
+    """The steps of cleaning by name, where the value of a setting is a list of them."""
+    steps = value if isinstance(value, list) else []
+    return {step["step"]: step for step in steps if isinstance(step, Mapping) and "step" in step}
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

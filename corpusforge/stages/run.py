@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import os
+from collections.abc import Sequence
 
 from corpusforge import errors, shards
+from corpusforge.clean.filters import Filter
 from corpusforge.report.gather import FOLDERS
 from corpusforge.sections import LINE, Recipe
 from corpusforge.sections.presets import find_preset
@@ -15,9 +17,17 @@ from corpusforge.stages.stage import Execution, Outcome
 
 
 def run(
-    recipe: Recipe, output: str, execution: Execution, *, until: str | None = None
+    recipe: Recipe,
+    output: str,
+    execution: Execution,
+    *,
+    until: str | None = None,
+    filters: Sequence[Filter] = (),
 ) -> tuple[list[tuple[str, Outcome]], str | None]:
-    """Run a recipe's stages; returns their outcomes in order and the path of the report, if one was requested."""
+    """Run a recipe's stages; returns their outcomes in order and the path of the report, if one was requested.
+
+    ``filters``: the user's own, for the stage clean.
+    """
     _check_alone()
     wanted = [name for name in LINE if name in recipe.stages]
     if until and until not in wanted:
@@ -35,7 +45,7 @@ def run(
             if not recipe.evaluate.tasks:
                 continue
         execution.progress.say(f"{name}: {shards.join(output, FOLDERS[name])}")
-        outcome = _one(name, recipe, output, execution)
+        outcome = _one(name, recipe, output, execution, filters)
         if outcome.skipped:
             execution.progress.say("  up to date, skipped")
         outcomes.append((name, outcome))
@@ -81,12 +91,12 @@ def _check(recipe: Recipe, wanted: list[str]) -> None:
         raise ModuleNotFoundError("plotly", name="plotly")
 
 
-def _one(name: str, recipe: Recipe, output: str, execution: Execution) -> Outcome:
+def _one(name: str, recipe: Recipe, output: str, execution: Execution, filters: Sequence[Filter]) -> Outcome:
     folder = {stage_name: shards.join(output, below) for stage_name, below in FOLDERS.items()}
     documents = folder["dedupe"] if "dedupe" in recipe.stages else folder["clean"]
     target = folder[name]
     if name == "clean":
-        return clean.clean(recipe, target, execution)
+        return clean.clean(recipe, target, execution, filters)
     if name == "dedupe":
         return dedupe.dedupe(recipe, folder["clean"], target, execution)
     if name == "train-vocab":

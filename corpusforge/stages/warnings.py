@@ -50,8 +50,8 @@ def of_stage(folder: str, manifest: Manifest) -> list[str]:
     if manifest.stage not in ("clean", "dedupe"):
         return []
     # A corpus without duplicates is usual.
-    lines = of_shares(manifest.statistics, nothing=manifest.stage == "clean")
     steps = steps_of(manifest.statistics, step_order(manifest))
+    lines = of_shares(manifest.statistics, nothing=manifest.stage == "clean" and bool(steps))
     if any(step.name == "language" and step.dropped > MOST for step in steps):
         return lines + of_steps(steps, manifest.recipe["clean"]["language"], languages_of(folder, manifest))
     return lines + of_steps(steps, "", {})

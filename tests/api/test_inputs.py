@@ -77,9 +77,12 @@ def test_missing_values_and_columns_that_change_are_read() -> None:
     ("given", "error", "message"),
     [
         (iter([]), errors.InputMissing, "has no rows"),
-        (iter([1, 2]), errors.InputUnreadable, "first row is a int"),
+        ("", errors.InputMissing, "an empty path"),
+        (iter(["x", 2]), errors.InputUnreadable, "row 1 of the input: is a int"),
         ([{"body": "x"}], errors.InputMissing, "no column 'text'.*there are: body"),
-        (iter([{"text": "x"}, {"text": 3}]), errors.InputUnreadable, "are not alike"),
+        (iter([{"text": "x"}, {"text": 3}]), errors.InputUnreadable, "row 1 of the input: its 'text' is a int"),
+        ([{"text": "x", "url": "a"}, {"text": "y", "url": 3}], errors.InputUnreadable, "'url' of rows 0 to 1.*alike"),
+        ([{"url": "x"}], errors.InputMissing, "no column 'text'"),
         (3, errors.InputUnreadable, "a int cannot be read"),
         ([], errors.InputMissing, "no input is named"),
     ],
@@ -121,3 +124,26 @@ def test_an_iterator_is_written_in_bounded_memory(tmp_path: Path, monkeypatch: p
 
     peak(1000)
     assert peak(9000) < 1.2 * peak(3000)
+
+
+def test_series_and_arrays_are_texts() -> None:
+    pandas, texts = pytest.importorskip("pandas"), ["One text.", "Two texts."]
+    for given in (pandas.Series(texts), pa.array(texts), pa.chunked_array([texts]), np.array(texts)):
+        assert cf.clean(given, **QUICK).table()["text"].to_pylist() == texts
+
+
+def test_a_frame_is_read_by_its_wanted_columns_alone() -> None:
+    """A column that Arrow cannot take does not matter; whole numbers as URLs stay, as text."""
+    frame = pytest.importorskip("pandas").DataFrame({"text": ["One text.", "Two texts."], "n": [7, 8], "z": [1, "a"]})
+    assert cf.clean(frame, url_column="n", **QUICK).table()["url"].to_pylist() == ["7", "8"]
+    with pytest.raises(errors.InputUnreadable, match="one type"):
+        cf.clean(frame, text_column="z", **QUICK)
+
+
+def test_what_is_no_text_is_rejected_and_half_a_surrogate_replaced() -> None:
+    rows = [None, "A half \ud800 of a pair.", None]
+    result = cf.clean(iter(rows), **QUICK)
+    assert result.table()["text"].to_pylist() == ["A half \ufffd of a pair."]
+    assert result.counts["record:no-text"]["rows"] == 2
+    dicts = [{"text": "One text."}, {"text": float("nan")}]
+    assert cf.clean(dicts, **QUICK).counts["record:no-text"]["rows"] == 1

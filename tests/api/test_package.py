@@ -104,6 +104,27 @@ def test_required_keywords_workers_and_two_names_of_one_setting_are_checked(tmp_
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
+        ({"overwrite": "no"}, "overwrite='no'; True or False"),
+        ({"workers": 1.5}, "workers=1.5"),
+        ({"settings": 5}, "settings=5"),
+        ({"output": ""}, "output=''"),
+        ({"language": "de", "settings": {"clean.language": "en"}}, "'language' is also in settings"),
+    ],
+)
+def test_keywords_that_are_no_settings_are_checked(keywords: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        cf.clean("x", **keywords)
+
+
+def test_a_notebook_sees_functions_with_their_keywords() -> None:
+    """IPython reads the attribute of the module; a property of its class would show as one."""
+    assert not any(name in vars(type(cf)) for name in cf.__all__)
+    assert "language" in inspect.signature(cf.clean).parameters
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
         ({"detector": "slow"}, "detector: clean.detector = 'slow'; it must be one of"),
         ({"min_language_probability": 2}, "min_language_probability: .* between 0 and 1"),
         ({"language": 3}, "is not text"),

@@ -243,7 +243,7 @@ def test_filters_run_in_workers_and_count_in_the_digest(tmp_path: Path) -> None:
     alone = cleaned(1000, tmp_path / "b", 1)
     assert alone.manifest.content == first.manifest.content and alone.manifest.digest == first.manifest.digest
     assert cleaned(1000, tmp_path / "a", 2).skipped
-    with pytest.raises(errors.OutputTaken):
+    with pytest.raises(errors.OutputTaken, match="step late changed"):
         cleaned(1001, tmp_path / "a", 2)
 
 
@@ -279,6 +279,38 @@ def test_a_function_of_a_script_without_a_guard_runs_in_workers(tmp_path: Path) 
         env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
     )
     assert (done.stdout.strip(), done.returncode) == ("3000", 0), done.stderr
+
+
+def test_a_table_without_rows_has_its_columns() -> None:
+    keep = cf.clean(iter(["A text."]), **FILTERS)
+    drop = cf.clean(iter(["A text."]), filters=[lambda text: False], **FILTERS)
+    assert "reason" in keep.to_pandas("rejects").columns and keep.table("rejects").num_rows == 0
+    assert drop.to_pandas()["text"].tolist() == [] and "text" in drop.to_datasets().column_names
+
+
+def test_several_filters_and_a_single_one() -> None:
+    texts = ["a", "bb", "ccc"]
+    two = cf.clean(iter(texts), filters=[lambda text: text != "a", lambda text: text != "bb"], **FILTERS)
+    assert two.counts["filter:lambda"]["rows"] == two.counts["filter:lambda-2"]["rows"] == 1
+    single: Any = lambda text: text != "a"  # noqa: E731
+    assert cf.clean(iter(texts), filters=single, **FILTERS).counts["filter:lambda"]["rows"] == 1
+    wrong: Any = "gopher"
+    with pytest.raises(errors.FilterFailed, match="'gopher' is not a function"):
+        cf.clean(iter(texts), filters=wrong, **FILTERS)
+    assert cf.clean(iter(texts), **FILTERS).warnings == []
+
+
+def test_a_run_reads_data_and_takes_filters() -> None:
+    pages = [f"This is page {n} of many. It has a second sentence. And it has a third one too." for n in range(9)]
+    run = cf.run(
+        "quickstart",
+        inputs=iter(pages),
+        filters=[lambda text: "page 3" not in text],
+        until="clean",
+        settings={"clean.language": "", "clean.badwords": "off"},
+        progress=False,
+    )
+    assert run["clean"].counts["filter:lambda"]["rows"] == 1 and run["clean"].table().num_rows == 8
 
 
 def test_the_command_line_runs_a_function_that_it_names(corpusforge: Run, tmp_path: Path) -> None:

@@ -105,7 +105,9 @@ def test_an_exception_names_the_document_or_drops_it(kind: str) -> None:
         "batch": lambda documents: [divide(text) for text in documents["text"].to_pylist()],
     }
     filter = Filter(functions[kind], kind=kind, name="divide")
-    with pytest.raises(errors.FilterFailed, match=r"ZeroDivisionError.*line \d+, on d2 \(http://x/2\)"):
+    with pytest.raises(
+        errors.FilterFailed, match=r"ZeroDivisionError.*test_filters.py, line \d+, on d2 \(http://x/2\)"
+    ):
         cleaned(filter)
     outcome = cleaned(filter, on_error="drop")
     assert reasons_of(outcome) == {2: "filter:divide:error"}
