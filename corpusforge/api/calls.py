@@ -77,7 +77,7 @@ def _folder(call: Call) -> Iterator[str]:
     folder = tempfile.mkdtemp(prefix="corpusforge-")
     try:
         yield folder
-    except BaseException:
+    except BaseException:  # an interrupt too leaves no folder
         shutil.rmtree(folder, ignore_errors=True)
         raise
 

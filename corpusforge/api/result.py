@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 MAIN = ("documents", "train")
 """Tables that hold what a stage is for."""
 
+SHOWN = 4
+"""Numbers of a stage without tables that its ``repr`` shows."""
+
 DROPPED = ("rejects", "repeats")
 """Tables that hold what a stage dropped, a row for each page, line or span, with its reason."""
 
@@ -209,6 +212,9 @@ class Result:
 
     def __repr__(self) -> str:
         rows = ", ".join(f"{name}: {self.manifest.rows.get(name, 0):,} rows" for name in self.tables)
+        if not rows:
+            numbers = [item for item in self.statistics.items() if isinstance(item[1], int | float)]
+            rows = ", ".join(f"{name}: {value:.6g}" for name, value in numbers[:SHOWN])
         where = "dry run" if not self.folder else "temporary folder" if self._is_temporary else repr(self.folder)
         return f"Result({self.manifest.stage}, {where}{', ' if rows else ''}{rows})"
 
@@ -293,5 +299,8 @@ def _loaded(folder: str) -> Result:
 
 
 def folder_of(stage: Result | str | os.PathLike[str]) -> str:
-    """The folder of a result, or the path itself."""
+    """The folder of a result, or the path itself. Raises `errors.InputUnreadable` for anything else."""
+    if not isinstance(stage, Result | str | os.PathLike) or not os.fspath(stage):
+        what = f"{'an empty path' if stage == '' else f'a {type(stage).__name__}'} is no finished stage"
+        raise errors.InputUnreadable("the input", what, "pass a result or its folder; text is read by clean(...) first")
     return os.fspath(stage)

@@ -188,7 +188,7 @@ class FilterStep:
                 results.append(judge(self.filter.function(value)))
             except errors.FilterFailed:
                 raise
-            except Exception as error:  # the user's function may raise anything
+            except Exception as error:  # the user's function may raise anything; SIGTERM is a SystemExit
                 failures[at] = f"{type(error).__name__}: {error}"
                 results.append(None)
                 if self.on_error == "stop":

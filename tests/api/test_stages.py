@@ -91,7 +91,7 @@ def test_a_whole_line_without_naming_a_folder(folders: Folders) -> None:
     instances = cf.build_instances(documents, vocab=vocab, **quick)
     model = cf.pretrain(instances, **{**quick, **TINY, "warmup_steps": 1})
     scores = cf.evaluate(model, data=instances, tasks=["mlm"], progress=False)
-    assert scores.manifest.statistics["mlm_loss"] > 0
+    assert scores.statistics["mlm_loss"] > 0 and "mlm_loss" in repr(scores)
     assert [result.skipped for result in (documents, vocab, instances, model, scores)] == [False] * 5
     from transformers import AutoModelForMaskedLM, AutoTokenizer
 
@@ -286,6 +286,13 @@ def test_a_table_without_rows_has_its_columns() -> None:
     drop = cf.clean(iter(["A text."]), filters=[lambda text: False], **FILTERS)
     assert "reason" in keep.to_pandas("rejects").columns and keep.table("rejects").num_rows == 0
     assert drop.to_pandas()["text"].tolist() == [] and "text" in drop.to_datasets().column_names
+
+
+def test_a_stage_that_is_none_is_one_line() -> None:
+    for wrong in (["a"], {"text": "a"}, ""):
+        given: Any = wrong
+        with pytest.raises(errors.InputUnreadable, match="is no finished stage; pass a result or its folder"):
+            cf.dedupe(given, progress=False)
 
 
 def test_several_filters_and_a_single_one() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from corpusforge.api import calls
+import corpusforge as cf
 from tests.conftest import A_FEW_STEPS, Run
 from tests.docs.pages import PAGES, ROOT, Block, blocks_of
 
@@ -39,8 +39,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "other-model").symlink_to("model")
     monkeypatch.chdir(tmp_path)
     for name in ("clean", "train_vocab", "pretrain"):
-        function, small = getattr(calls, name), SMALL.get(name.replace("_", "-"), {})
-        monkeypatch.setattr(calls, name, _smaller(function, OFFLINE if name == "clean" else {}, small))
+        function, small = getattr(cf, name), SMALL.get(name.replace("_", "-"), {})
+        monkeypatch.setattr(cf, name, _smaller(function, OFFLINE if name == "clean" else {}, small))
     return tmp_path
 
 
