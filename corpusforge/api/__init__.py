@@ -1,1 +1,1 @@
-"""What ``import corpusforge`` offers: one function a command, and the results they return."""
+"""What ``import corpusforge`` offers: one function per command, and the results they return."""

@@ -1,4 +1,4 @@
-"""One function a command: its input, its keywords, its result.
+"""One function per command: its input, its keywords, its result.
 
 The keywords of each are the fields of the sections that its stage reads (`keywords`), so a type checker knows them, and
 ``help`` lists them with their units. The command line calls these functions.

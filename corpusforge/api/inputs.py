@@ -60,7 +60,7 @@ def _write(batches: Iterable[pa.RecordBatch], wanted: list[str], texts: list[str
                 has = ", ".join(batch.schema.names)
                 mend = f"name the column that holds the text by text_column; there are: {has}"
                 raise errors.InputMissing("the input", f"has no column '{wanted[0]}'", mend)
-            table = _readable(pa.Table.from_batches([batch]).select(columns))
+            table = _readable(pa.Table.from_batches([batch]).select(columns), wanted[-2])
             if writer is not None and (size > FILE_BYTES or not writer.schema.equals(table.schema)):
                 writer.close()
                 writer = None
@@ -76,13 +76,14 @@ def _write(batches: Iterable[pa.RecordBatch], wanted: list[str], texts: list[str
             writer.close()
 
 
-def _readable(table: pa.Table) -> pa.Table:
-    """The table with columns of nulls, of views of strings and of whole numbers as strings; a number may be a URL."""
+def _readable(table: pa.Table, url_column: str) -> pa.Table:
+    """The table with columns of nulls, of views of strings, and of whole numbers that stand for URLs as strings."""
 
-    def is_cast(kind: pa.DataType) -> bool:
-        return kind in (pa.string_view(), pa.null()) or pa.types.is_integer(kind)
+    def is_cast(field: pa.Field) -> bool:
+        is_number = field.name == url_column and pa.types.is_integer(field.type)
+        return is_number or field.type in (pa.string_view(), pa.null())
 
-    types = [pa.string() if is_cast(field.type) else field.type for field in table.schema]
+    types = [pa.string() if is_cast(field) else field.type for field in table.schema]
     return table.cast(pa.schema([(name, kind) for name, kind in zip(table.column_names, types, strict=True)]))
 
 

@@ -57,7 +57,7 @@ CARDS = pa.schema(
         pa.field("shingles", pa.list_(pa.uint32()), nullable=False),  # hashes; none: the document has no words
     ]
 )
-"""What other batches need of a document to compare it, one row a document."""
+"""What other batches need of a document to compare it, one row per document."""
 
 Group = tuple[int, Mapping[str, Any]]
 """What `CoGroupByKey` yields: the number of a batch, and its values of each input by the input's name."""

@@ -123,7 +123,7 @@ def load_badwords(setting: str, language: str, rules: Rules, *, required: bool) 
 
 
 def _read(path: Path) -> list[str]:
-    mend = "one word a line, in UTF-8"
+    mend = "one word per line, in UTF-8"
     try:
         lines = [line.strip() for line in path.read_text("utf-8").split("\n")]
     except (OSError, UnicodeDecodeError) as error:

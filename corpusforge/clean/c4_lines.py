@@ -98,7 +98,7 @@ _HEAD = 64  # bytes of a line that are searched for its first words
 
 
 class Judged(NamedTuple):
-    """``codes``: one a line. ``amounts``: words of a line with the code FEW_WORDS, characters with FEW_CHARACTERS.
+    """``codes``: one per line. ``amounts``: words of a line with the code FEW_WORDS, characters with FEW_CHARACTERS.
     ``formed``: numbers of the lines that pass the rules of form, ascending; ``texts``: these without citations.
     ``cited``: whether any of them had citations."""
 

@@ -44,7 +44,7 @@ _JOINED_BYTES = 4 << 20
 """Bytes up to which small batches are joined."""
 
 _PAGE = 4
-"""Limit of an unpacked page, in longest records: Arrow unpacks a page whole. Writers' default is 1 MiB a page
+"""Limit of an unpacked page, in longest records: Arrow unpacks a page whole. Writers' default is 1 MiB per page
 (parquet-format, and Arrow's ``data_page_size``); some make one of a whole row group."""
 
 

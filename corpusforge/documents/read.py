@@ -230,5 +230,5 @@ def _tables(records: pa.RecordBatch, source: str, ids: pa.Array) -> tuple[pa.Rec
 
 
 def _ids(records: pa.RecordBatch, source: str) -> pa.Array:
-    # A Python loop with a reason: Arrow has no such hash; about 1 us a document.
+    # A Python loop with a reason: Arrow has no such hash; about 1 us per document.
     return pa.array([document_id(source, position) for position in records.column("position").to_pylist()], pa.string())

@@ -69,7 +69,7 @@ class Encoded:
         """All rows in batches of similar length, at most ``batch_tokens`` each with padding."""
         order = np.argsort(-self.lengths, kind="stable")
         begin = 0
-        while begin < len(order):  # one iteration a batch
+        while begin < len(order):  # one iteration per batch
             size = max(1, batch_tokens // padded_length(int(self.lengths[order[begin]])))
             yield order[begin : begin + size]
             begin += size

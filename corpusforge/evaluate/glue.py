@@ -178,7 +178,7 @@ def _read(path: Path, columns: tuple[str, ...]) -> tuple[pa.Table, int]:
         what = str(error).splitlines()[0]
         raise errors.InputUnreadable(str(path), f"no table ({what})", "columns separated by tabs, in UTF-8") from None
     if not table.num_rows:
-        raise errors.InputUnreadable(str(path), "no example in it", "one example a line, columns separated by tabs")
+        raise errors.InputUnreadable(str(path), "no example in it", "one example per line, columns separated by tabs")
     return table, left_out
 
 

@@ -105,8 +105,8 @@ def gather_negatives(
 ) -> str:
     """Write the tables random segments are drawn from, out of the TOKENS shards ``encoded``; returns their folder.
 
-    16 bytes a document are shuffled, cut to the budget at every step. The local engine needs no shuffle: setting one up
-    takes longer than reading a gigabyte of token ids.
+    16 bytes per document are shuffled, cut to the budget at every step. The local engine needs no shuffle: setting one
+    up takes longer than reading a gigabyte of token ids.
     """
     paths = [unit.path for unit in encoded]
     progress.start("negatives", 0, "documents")

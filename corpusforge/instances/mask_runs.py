@@ -7,7 +7,7 @@ no special token.
 
 A run that would exceed the budget loses words at its end, so the last of an instance may be shorter. After `TRIES`
 places that are taken, the length is halved; an instance without a place for a single word after `WORD_TRIES` is
-finished, under its budget. All unfinished instances advance together, one try a step.
+finished, under its budget. All unfinished instances advance together, one try per step.
 """
 
 from __future__ import annotations

@@ -46,8 +46,8 @@ class Choice(NamedTuple):
 
 
 Choose = Callable[[U64, Bools, Bools | None, I64, I64], Choice]
-"""``choose(keys, maskable, word_starts, offsets, budgets)``: ``keys`` and ``budgets`` (tokens) one an instance,
-``maskable`` and ``word_starts`` flat, one a token; an instance may have fewer maskable tokens than its budget."""
+"""``choose(keys, maskable, word_starts, offsets, budgets)``: ``keys`` and ``budgets`` (tokens) one per instance,
+``maskable`` and ``word_starts`` flat, one per token; an instance may have fewer maskable tokens than its budget."""
 
 
 class MaskUnit(NamedTuple):
@@ -146,7 +146,7 @@ class Words(NamedTuple):
 
 
 def words_of(maskable: Bools, word_starts: Bools, offsets: I64) -> Words:
-    """The words of instances; ``maskable`` and ``word_starts`` are flat, one a token.
+    """The words of instances; ``maskable`` and ``word_starts`` are flat, one per token.
 
     >>> flags = np.array([0, 1, 1, 0, 1, 0], bool), np.array([1, 0, 0, 1, 1, 1], bool)
     >>> [a.tolist() for a in words_of(*flags, np.array([0, 6]))]

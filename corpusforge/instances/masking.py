@@ -131,7 +131,7 @@ class Masker:
     ) -> Masked:
         """Mask instances: ``ids`` flat, ``offsets`` ``[n + 1]``, ``keys`` ``[n]``, ``epoch`` one or ``[n]``.
 
-        ``keys``: `seeds.instance_keys`; ``word_starts``: flat, one a token; without it each token is a word of its own.
+        ``keys``: `seeds.instance_keys`; ``word_starts``: flat, one per token; without it each token is a word.
         An instance with fewer maskable tokens than its budget has all of them masked.
         """
         epochs = np.broadcast_to(np.asarray(epoch, np.uint64), keys.shape)

@@ -30,7 +30,7 @@ _HALF = np.uint64(32)
 
 
 def negatives_schema(vocab_size: int, *, word_starts: bool = False) -> pa.Schema:
-    """NEGATIVES: one row a document, ordered by key; a single record batch, so that its columns are flat arrays."""
+    """NEGATIVES: one row per document, ordered by key; a single record batch, so that its columns are flat arrays."""
     fields = [
         pa.field("key", pa.uint64(), nullable=False),  # seeds.document_keys, ascending
         pa.field("ids", pa.large_list(schemas.token_type(vocab_size)), nullable=False),

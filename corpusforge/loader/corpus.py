@@ -90,7 +90,7 @@ class Bits:
 
 @dataclass(frozen=True)
 class Corpus:
-    """All instances of a folder. Arrays are one entry a row, rows in the order of the shards."""
+    """All instances of a folder. Arrays are one entry per row, rows in the order of the shards."""
 
     ids: Ragged
     masked_positions: Ragged | None  # None: masks are drawn by the loader
@@ -280,7 +280,7 @@ def cut_to_length(corpus: Corpus, length: int) -> Chunks:
 
 @dataclass(frozen=True)
 class Rows:
-    """Instances or chunks of them, end to end. Arrays of one entry a row, a token, or a masked position."""
+    """Instances or chunks of them, end to end. Arrays have one entry per row, token or masked position."""
 
     ids: npt.NDArray[Any]  # a token
     lengths: I64  # a row
@@ -350,7 +350,7 @@ def _stored_masks(corpus: Corpus, rows: I32, lengths: I64, shifts: I32) -> tuple
 
 
 def draw_masks(rows: Rows, masker: Masker, epoch: int | I64 | U64) -> Rows:
-    """The same rows with the masks of an epoch (one, or one a row): at epoch 0 those that static masking stores."""
+    """The same rows with the masks of an epoch (one, or one per row): at epoch 0 those that static masking stores."""
     offsets = rows.offsets
     drawn = masker(rows.ids, offsets, rows.keys, np.asarray(epoch).astype(np.uint64), rows.word_starts)
     masked = drawn.positions + np.repeat(offsets[:-1], np.diff(drawn.position_offsets))

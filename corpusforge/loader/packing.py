@@ -66,9 +66,9 @@ class BatchSettings:
 
     ``multiple``: padded rows are as long as a multiple of it.
 
-    ``packing``: several instances a row: one row a micro-batch, as long as its instances; ``row_length``: rows of this
-    length instead; ``fixed``: one row is filled up, so that shapes hardly change; ``ranks``: the micro-batches of a
-    step are a multiple of this number. ``bits``: of the integers, 32 or 64.
+    ``packing``: several instances per row: one row per micro-batch, as long as its instances; ``row_length``: rows of
+    this length instead; ``fixed``: one row is filled up, so that shapes hardly change; ``ranks``: the micro-batches of
+    a step are a multiple of this number. ``bits``: of the integers, 32 or 64.
     """
 
     batch_tokens: int = 131_072

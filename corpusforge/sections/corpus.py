@@ -82,16 +82,16 @@ class Input:
 
 @dataclass(frozen=True, kw_only=True)
 class Urls:
-    """Which pages stay by where they are from. In lists ``@PATH`` names a text file with one entry a line."""
+    """Which pages stay by where they are from. In lists ``@PATH`` names a text file with one entry per line."""
 
     allow: Sequence[str] = option(
-        (), "keep only pages of these domains and their sub-domains; @PATH: a file with one a line", is_path=True
+        (), "keep only pages of these domains and their sub-domains; @PATH: a file with one per line", is_path=True
     )
     block: Sequence[str] = option(
-        (), "drop pages of these domains and their sub-domains; @PATH: a file with one a line", is_path=True
+        (), "drop pages of these domains and their sub-domains; @PATH: a file with one per line", is_path=True
     )
     block_substrings: Sequence[str] = option(
-        (), "drop pages whose URL contains one of these, in any case; @PATH: a file with one a line", is_path=True
+        (), "drop pages whose URL contains one of these, in any case; @PATH: a file with one per line", is_path=True
     )
     duplicates: str = option(
         "keep",
@@ -137,7 +137,7 @@ class Clean:
         check=OneOf("punkt", "builtin"),
     )
     badwords: str = option(
-        "fetched", "bad-word lists: 'fetched', 'off', or a folder with one file a language", is_path=True
+        "fetched", "bad-word lists: 'fetched', 'off', or a folder with one file per language", is_path=True
     )
     pii: str = option(
         "off", "personal data in cleaned text: mask it, or drop its pages", check=OneOf("off", "mask", "drop")

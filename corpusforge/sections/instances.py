@@ -84,7 +84,7 @@ class Instances:
     )
     mask_unit: str = option("token", f"what is masked together; {described(MASK_UNITS)}", check=OneOf(*MASK_UNITS))
     mask_lexicon: str = option(
-        "", "a file of phrases or entities, one a line, UTF-8: each is masked as one word", is_path=True
+        "", "a file of phrases or entities, one per line, UTF-8: each is masked as one word", is_path=True
     )
     mask_segmenter: str = option(
         "",

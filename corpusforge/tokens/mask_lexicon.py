@@ -60,17 +60,17 @@ def joiner_of(vocab: Vocab, settings: sections.Instances) -> WordJoiner | None:
             raise errors.RecipeInvalid("instances.mask_segmenter", what, mend)
         return Segmenter(segmenter)
     if not shards.exists(lexicon):
-        raise errors.InputMissing(lexicon, "no such lexicon", "name a file with one phrase a line")
+        raise errors.InputMissing(lexicon, "no such lexicon", "name a file with one phrase per line")
     with shards.open_binary(lexicon) as file:
         data = file.read()
     if not data.removeprefix(codecs.BOM_UTF8).strip():
-        raise errors.InputMissing(lexicon, "the lexicon holds no phrase", "write one phrase a line")
+        raise errors.InputMissing(lexicon, "the lexicon holds no phrase", "write one phrase per line")
     return Lexicon(data, vocab.segmentation, lexicon)
 
 
 @dataclasses.dataclass(frozen=True)
 class Lexicon:
-    """Phrases by greedy longest match. ``data``: UTF-8, one phrase a line; ``where``: its name in messages."""
+    """Phrases by greedy longest match. ``data``: UTF-8, one phrase per line; ``where``: its name in messages."""
 
     data: bytes
     segmentation: Segmentation
@@ -154,7 +154,7 @@ def _phrases(lexicon: Lexicon) -> Words:
         lines = [line.strip() for line in lexicon.data.decode("utf-8-sig").splitlines()]
     except UnicodeDecodeError as error:
         raise errors.InputUnreadable(
-            lexicon.where, f"not UTF-8: {error}", "save it as UTF-8, one phrase a line"
+            lexicon.where, f"not UTF-8: {error}", "save it as UTF-8, one phrase per line"
         ) from None
     splitter: Splitter = lexicon.segmentation.splitter()
     data = [given.encode() for line in lines if line for given in (line, f" {line}")]

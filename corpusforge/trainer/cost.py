@@ -81,9 +81,9 @@ def memory_bytes(
     activations of a micro-batch; on a CPU also the process itself, as the system counts it.
 
     Sharded: a rank's share of weights, gradients and moments, and the full weights and gradients of one layer and of
-    everything outside the layers, as `fully_shard` gathers them. Activations: 34 bytes a token, layer and dimension at
-    16 bits (Korthikanti et al. 2022, arXiv 2205.05198, section 4.1, with memory-efficient attention), twice that at 32;
-    logits of the masked positions three times.
+    everything outside the layers, as `fully_shard` gathers them. Activations: 34 bytes per token, layer and dimension
+    at 16 bits (Korthikanti et al. 2022, arXiv 2205.05198, section 4.1, with memory-efficient attention), twice that at
+    32; logits of the masked positions three times.
     """
     tokens, width = settings.micro_batch_tokens, 2 if half else 4
     states = 16 * parameters(shape)

@@ -138,6 +138,8 @@ def test_a_frame_is_read_by_its_wanted_columns_alone() -> None:
     assert cf.clean(frame, url_column="n", **QUICK).table()["url"].to_pylist() == ["7", "8"]
     with pytest.raises(errors.InputUnreadable, match="one type"):
         cf.clean(frame, text_column="z", **QUICK)
+    with pytest.raises(errors.InputUnreadable, match="column 'n' is int64, not text"):
+        cf.clean(frame, text_column="n", **QUICK)
 
 
 def test_what_is_no_text_is_rejected_and_half_a_surrogate_replaced() -> None:
